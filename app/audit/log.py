@@ -1,0 +1,137 @@
+"""The call log: one row a call, durable before the answer leaves.
+
+When Postgres cannot take the row, it goes to a spool on disk (fsync'd) and the call fails; the spool is written back
+as soon as the database answers again. No row carries a fragment, a secret or a query's words.
+"""
+
+import asyncio
+import hashlib
+import hmac
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import structlog
+from sqlalchemy import text
+
+from app.audit.spool import Spool
+from app.db.session import Database, Transaction
+from app.domain.calls import Call
+from app.errors import InternalError, StacksError
+
+T = TypeVar("T")
+log = structlog.get_logger()
+
+_SUCCESSES = ("ok", "empty")
+
+_INSERT = text("""
+    INSERT INTO calls (call_id, at, principal, actor, entrypoint, operation, collection, outcome, corpus_versions,
+                       policy_version, document_ids, chunk_ids, latency_ms, query_digest)
+    VALUES (:call_id, :at, :principal, :actor, :entrypoint, :operation, :collection, :outcome, :corpus_versions,
+            :policy_version, CAST(:document_ids AS uuid[]), CAST(:chunk_ids AS uuid[]), :latency_ms, :query_digest)
+    ON CONFLICT (call_id) DO NOTHING
+""")
+
+
+class CallLog:
+    """Writes calls down. `serve` is the one way a call is carried out on every entrypoint."""
+
+    def __init__(self, database: Database, spool: Spool, digest_key: str) -> None:
+        self._database = database
+        self._spool = spool
+        self._key = digest_key.encode()
+
+    def digest(self, query: str) -> str:
+        """A keyed digest, by which equal queries can be found without their words being kept."""
+        return hmac.new(self._key, query.encode(errors="surrogatepass"), hashlib.sha256).hexdigest()
+
+    async def serve(self, call: Call, work: Callable[[], Awaitable[T]]) -> T:
+        """Carry out `work` and write `call` down, whatever came of it, before the result is handed on.
+
+        Raises what `work` raises; anything that is not one of our errors becomes `InternalError`, and its particulars
+        go to the operator's log alone. If the row cannot be written, the call fails with what stood in the way.
+        """
+        try:
+            result = await work()
+        except asyncio.CancelledError:
+            call.outcome = "cancelled"
+            await asyncio.shield(asyncio.ensure_future(self.record(call)))
+            raise
+        except StacksError as error:
+            call.outcome = error.code
+            self._tell(call, error)
+            await self.record(call)
+            raise
+        except Exception as bug:
+            call.outcome = InternalError.code
+            self._tell(call, bug)
+            await self.record(call)
+            raise InternalError from bug
+        await self.record(call)
+        return result
+
+    def _tell(self, call: Call, error: Exception) -> None:
+        """Tell the operator about faults (never about ordinary refusals), by type and place, not by value."""
+        if isinstance(error, StacksError) and error.http_status < 500:
+            return
+        causes = [type(cause).__name__ for cause in (error, error.__cause__) if cause is not None]
+        log.error("call failed", call_id=str(call.call_id), operation=call.operation, causes=causes, at=_place(error))
+
+    async def record(self, call: Call) -> None:
+        """Write `call` down in a transaction of its own, unless a mutation has taken it into its own already."""
+        if call.recorded:
+            return
+        row = _row(call)
+        try:
+            await self._database.write(lambda transaction: self._insert(transaction, row))
+        except StacksError as fault:
+            self._spool.append({**row, "outcome": fault.code if row["outcome"] in _SUCCESSES else row["outcome"]})
+            raise
+        call.recorded = True
+        await self._write_back()
+
+    async def record_in(self, transaction: Transaction, call: Call) -> None:
+        """Write `call` down as done, in the transaction of the change it made: both are there, or neither."""
+        call.outcome = "ok"
+        await self._insert(transaction, _row(call))
+        call.recorded = True
+
+    async def _write_back(self) -> None:
+        for claimed in self._spool.claimed():
+            for row in self._spool.rows(claimed):
+                values = {**row, "at": datetime.fromisoformat(row["at"])}
+                await self._database.write(partial(self._insert, row=values))
+            claimed.unlink(missing_ok=True)
+
+    @staticmethod
+    async def _insert(transaction: Transaction, row: dict[str, Any]) -> None:
+        await transaction.connection.execute(_INSERT, row)
+
+
+def _row(call: Call) -> dict[str, Any]:
+    principal = call.principal
+    return {
+        "call_id": call.call_id,
+        "at": call.started_at,
+        "principal": principal.key if principal else None,
+        "actor": principal.actor.key if principal and principal.actor else None,
+        "entrypoint": call.entrypoint.value,
+        "operation": call.operation,
+        "collection": call.collection,
+        "outcome": call.outcome,
+        "corpus_versions": list(call.corpus_versions),
+        "policy_version": call.policy_version,
+        "document_ids": list(call.document_ids),
+        "chunk_ids": list(call.chunk_ids),
+        "latency_ms": call.latency_ms,
+        "query_digest": call.query_digest,
+    }
+
+
+def _place(error: BaseException) -> str:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return "?" if trace is None else f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"

@@ -1,0 +1,77 @@
+"""Reading the call log: an auditor reads all of it, an owner the calls on its collections."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import text
+
+from app.db.session import Transaction
+from app.domain.access import AccessScope
+
+# An auditor reads rows as they are. An owner reads the calls that named or searched its collections, and of their
+# ids and editions only its own: a search over several collections is not a way to learn of the others.
+_ROWS = """
+    SELECT sequence, call_id, at, principal, actor, entrypoint, operation, collection, outcome,
+           CASE WHEN :all THEN corpus_versions ELSE ARRAY(
+               SELECT v FROM unnest(corpus_versions) v WHERE split_part(v, '@', 1) = ANY(:slugs)) END,
+           policy_version,
+           CASE WHEN :all THEN document_ids ELSE ARRAY(
+               SELECT d FROM unnest(document_ids) d WHERE EXISTS (
+                   SELECT FROM chunk_index i WHERE i.document_id = d AND i.class_id = ANY(:classes))) END,
+           CASE WHEN :all THEN chunk_ids ELSE ARRAY(
+               SELECT c FROM unnest(chunk_ids) c WHERE EXISTS (
+                   SELECT FROM chunk_index i WHERE i.chunk_id = c AND i.class_id = ANY(:classes))) END,
+           latency_ms, query_digest
+    FROM calls
+    WHERE (:all OR collection = ANY(:slugs)
+           OR EXISTS (SELECT FROM unnest(corpus_versions) v WHERE split_part(v, '@', 1) = ANY(:slugs)))
+"""
+_PAGE = text(
+    _ROWS
+    + """
+    AND sequence < :before AND (CAST(:outcome AS text) IS NULL OR outcome = :outcome)
+    ORDER BY sequence DESC LIMIT :limit
+"""
+)
+_ONE = text(_ROWS + " AND call_id = :call_id")
+NEWEST = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """One row of the log. `sequence` orders rows and is the cursor of a page."""
+
+    sequence: int
+    call_id: UUID
+    at: datetime
+    principal: str | None
+    actor: str | None
+    entrypoint: str
+    operation: str
+    collection: str | None
+    outcome: str
+    corpus_versions: list[str]
+    policy_version: int | None
+    document_ids: list[UUID]
+    chunk_ids: list[UUID]
+    latency_ms: float
+    query_digest: str | None
+
+
+async def page(
+    transaction: Transaction, scope: AccessScope, *, limit: int, before: int = NEWEST, outcome: str | None = None
+) -> list[CallRecord]:
+    """Calls that `scope` (for the action `audit`) covers, newest first."""
+    values = {**_reach(scope), "limit": limit, "before": before, "outcome": outcome}
+    return [CallRecord(*row) for row in await transaction.connection.execute(_PAGE, values)]
+
+
+async def one(transaction: Transaction, scope: AccessScope, call_id: UUID) -> CallRecord | None:
+    """One call, if `scope` covers it."""
+    row = (await transaction.connection.execute(_ONE, {**_reach(scope), "call_id": call_id})).one_or_none()
+    return None if row is None else CallRecord(*row)
+
+
+def _reach(scope: AccessScope) -> dict[str, object]:
+    return {"all": scope.system, "slugs": list(scope.collections), "classes": scope.classes()}

@@ -1,0 +1,85 @@
+"""The check of one resource, and the third look at each document about to be returned."""
+
+from sqlalchemy import text
+
+from app.authz.casbin_policy import permits
+from app.authz.compile import Authority
+from app.db.session import Transaction
+from app.domain.access import AccessClass, AccessScope, Action, ScopedCollection
+from app.domain.principal import Principal
+from app.errors import Denied, InsufficientScope, NotFound
+
+
+def still_permits(scope: AccessScope, collection: str, access_class: AccessClass) -> bool:
+    """Ask Casbin once more, for one class as the text tables tell it, about every party to the call."""
+    return all(
+        _within_bounds(known.party, scope.action, collection) and permits(known, scope.action, access_class.resources)
+        for known in scope.parties
+    )
+
+
+def _within_bounds(party: Principal, action: Action, collection: str) -> bool:
+    bounds = party.narrowing
+    return bounds is None or (
+        (bounds.actions is None or action in bounds.actions)
+        and (bounds.collections is None or collection in bounds.collections)
+    )
+
+
+_SEEING = (Action.SEARCH, Action.MANAGE, Action.INGEST, Action.PUBLISH, Action.AUDIT)
+
+
+async def require(
+    authority: Authority, transaction: Transaction, principal: Principal, action: Action, slug: str
+) -> ScopedCollection:
+    """The collection, if `principal` may do `action` there.
+
+    Raises `NotFound` to the outsider, for whom it does not exist; `Denied` to the insider, who may see but not do;
+    `InsufficientScope` to an insider whose token was narrowed to other actions.
+    """
+    scope = await authority.compile(transaction, principal, action)
+    if slug in scope.collections:
+        return scope.collections[slug]
+    for seen_by in _SEEING:
+        if slug in (await authority.compile(transaction, principal, seen_by)).collections:
+            raise _refusal(principal, action)
+    raise NotFound
+
+
+async def require_system(authority: Authority, transaction: Transaction, principal: Principal, action: Action) -> None:
+    """Pass if `principal` may do `action` on the whole system; raises `Denied` otherwise."""
+    if not (await authority.compile(transaction, principal, action)).system:
+        raise _refusal(principal, action)
+
+
+def _refusal(principal: Principal, action: Action) -> Denied | InsufficientScope:
+    bounds = principal.narrowing
+    if bounds is not None and bounds.actions is not None and action not in bounds.actions:
+        return InsufficientScope(action)
+    return Denied()
+
+
+_CLASS = text("""
+    INSERT INTO access_classes (collection_id, labels, document_id)
+    SELECT :collection, CAST(:labels AS text[]), CAST(:document AS uuid)
+    WHERE NOT EXISTS (
+        SELECT FROM access_classes WHERE collection_id = :collection AND labels = CAST(:labels AS text[])
+        AND document_id IS NOT DISTINCT FROM CAST(:document AS uuid))
+    ON CONFLICT DO NOTHING
+""")
+_FIND = text("""
+    SELECT id FROM access_classes WHERE collection_id = :collection AND labels = CAST(:labels AS text[])
+    AND document_id IS NOT DISTINCT FROM CAST(:document AS uuid)
+""")
+
+
+async def ensure_class(transaction: Transaction, wanted: AccessClass) -> AccessClass:
+    """The access class with this collection, labels and own document; made if it is the first of its kind."""
+    values = {
+        "collection": wanted.collection_id,
+        "labels": sorted(set(wanted.labels)),
+        "document": wanted.document_id,
+    }
+    await transaction.connection.execute(_CLASS, values)
+    id_ = (await transaction.connection.execute(_FIND, values)).scalar_one()
+    return AccessClass(id_, wanted.collection_id, tuple(values["labels"]), wanted.document_id)

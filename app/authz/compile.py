@@ -1,0 +1,140 @@
+"""`compile(principal, action)`: the only constructor of an `AccessScope`.
+
+The rules that touch a class are found by one query; whether they permit it is Casbin's verdict. Classes whose rules
+have the same effects get the same verdict, so Casbin is asked once for each such kind (there are at most three).
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from threading import Lock
+from uuid import UUID
+
+from app.authz.casbin_policy import permits
+from app.authz.rules import LoadedRules, load
+from app.db.session import Transaction
+from app.domain.access import (
+    SYSTEM,
+    AccessClass,
+    AccessScope,
+    Action,
+    Effect,
+    ScopedCollection,
+    collection_resource,
+)
+from app.domain.principal import Principal
+
+CACHE_SIZE = 10_000
+
+
+class Authority:
+    """Compiles scopes, and keeps each for as long as the rules it came from stand. One per process."""
+
+    def __init__(self, cache_size: int = CACHE_SIZE) -> None:
+        self._kept: OrderedDict[tuple[Principal, Action], AccessScope] = OrderedDict()
+        self._size = cache_size
+        self._lock = Lock()
+
+    async def compile(self, transaction: Transaction, principal: Principal, action: Action) -> AccessScope:
+        """What `principal` may use for `action`, by the rules in the transaction's own snapshot.
+
+        A kept scope is used only at the policy version it was compiled from, and not past the next moment at which
+        a rule begins or ends. Raises what reading the database raises.
+        """
+        kept = self._kept.get((principal, action))
+        if kept is not None and _stands(kept, transaction):
+            return kept
+        scope = await compile_scope(transaction, principal, action)
+        with self._lock:
+            self._kept[principal, action] = scope
+            self._kept.move_to_end((principal, action))
+            while len(self._kept) > self._size:
+                self._kept.popitem(last=False)
+        return scope
+
+
+async def compile_scope(transaction: Transaction, principal: Principal, action: Action) -> AccessScope:
+    """Compile without keeping; with an actor, the intersection of every party's own scope."""
+    scope, *others = [
+        _of_party(party, action, await load(transaction, party, action), transaction.policy_version)
+        for party in principal.parties
+    ]
+    for other in others:
+        scope = _intersection(scope, other)
+    return scope
+
+
+def _stands(scope: AccessScope, transaction: Transaction) -> bool:
+    current = scope.policy_version == transaction.policy_version
+    return current and (scope.expires_at is None or transaction.at < scope.expires_at)
+
+
+def _of_party(party: Principal, action: Action, loaded: LoadedRules, policy_version: int) -> AccessScope:
+    reached = _reached(party, action, loaded)
+    classes: dict[UUID, list[int]] = {id_: [] for id_ in reached}
+    for access_class in _permitted(action, loaded):
+        if access_class.collection_id in reached:
+            classes[access_class.collection_id].append(access_class.id)
+    return AccessScope(
+        principal=party,
+        action=action,
+        policy_version=policy_version,
+        collections={slug: ScopedCollection(id_, slug, tuple(sorted(classes[id_]))) for id_, slug in reached.items()},
+        system=_unnarrowed(party, action) and permits(loaded.rules, action, [SYSTEM]),
+        parties=(loaded.rules,),
+        expires_at=loaded.expires_at,
+    )
+
+
+def _permitted(action: Action, loaded: LoadedRules) -> Iterable[AccessClass]:
+    effects = {rule.id: rule.effect for rule in loaded.rules.rules}
+    verdicts: dict[frozenset[Effect], bool] = {}
+    for touched in loaded.classes:
+        kind = frozenset(effects[rule] for rule in touched.rules)
+        if kind not in verdicts:
+            verdicts[kind] = permits(loaded.rules, action, touched.access_class.resources)
+        if verdicts[kind]:
+            yield touched.access_class
+
+
+def _reached(party: Principal, action: Action, loaded: LoadedRules) -> dict[UUID, str]:
+    """Collections that an allow rule reaches in whole or in part, save those that a deny covers whole."""
+    bounds = party.narrowing
+    if bounds is not None and bounds.actions is not None and action not in bounds.actions:
+        return {}
+    allowing = [rule for rule in loaded.rules.rules if rule.effect is Effect.ALLOW]
+    everywhere = any(rule.resource == SYSTEM for rule in allowing)
+    allowed = {rule.collection_id for rule in allowing}
+    denied = {rule.resource for rule in loaded.rules.rules if rule.effect is Effect.DENY}
+    return {
+        id_: slug
+        for id_, slug in loaded.collections.items()
+        if (everywhere or id_ in allowed)
+        and (bounds is None or bounds.collections is None or slug in bounds.collections)
+        and denied.isdisjoint((SYSTEM, collection_resource(id_)))
+    }
+
+
+def _unnarrowed(party: Principal, action: Action) -> bool:
+    """Whether the party's token leaves system-wide rights for `action` in place: any bound to collections does not."""
+    bounds = party.narrowing
+    return bounds is None or (bounds.collections is None and (bounds.actions is None or action in bounds.actions))
+
+
+def _intersection(one: AccessScope, other: AccessScope) -> AccessScope:
+    """What both may use. The result is the first's scope narrowed by the second's, never more than either."""
+    ends = [end for end in (one.expires_at, other.expires_at) if end is not None]
+    return AccessScope(
+        principal=one.principal,
+        action=one.action,
+        policy_version=one.policy_version,
+        collections={
+            slug: ScopedCollection(
+                part.id, slug, tuple(sorted(set(part.classes) & set(other.collections[slug].classes)))
+            )
+            for slug, part in one.collections.items()
+            if slug in other.collections
+        },
+        system=one.system and other.system,
+        parties=(*one.parties, *other.parties),
+        expires_at=min(ends, default=None),
+    )

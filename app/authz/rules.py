@@ -1,0 +1,123 @@
+"""The caller's rules, by one indexed query that is led by the caller: its cost does not depend on anybody else's."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import text
+
+from app.db.session import Transaction
+from app.domain.access import AccessClass, Action, Edge, Effect, PartyRules, Rule
+from app.domain.principal import Principal
+
+# `known` at the asked moment: granted by then and not revoked by then. `in_force`: within its own bounds too.
+_LOAD = text("""
+WITH RECURSIVE asked AS (SELECT coalesce(CAST(:at AS timestamptz), now()) AS at),
+held AS (
+    SELECT 'principal' AS kind, CAST(:principal AS text) AS name
+    UNION ALL
+    SELECT 'group', g FROM unnest(CAST(:groups AS text[])) AS g
+    UNION
+    SELECT m.container_kind, m.container
+    FROM held h JOIN memberships m ON m.member_kind = h.kind AND m.member = h.name, asked
+    WHERE m.granted_at <= asked.at AND (m.revoked_at IS NULL OR m.revoked_at > asked.at)
+      AND m.valid_from <= asked.at AND (m.valid_until IS NULL OR m.valid_until > asked.at)
+),
+edges AS (
+    SELECT h.kind, h.name, m.container_kind, m.container, m.valid_from, m.valid_until,
+           m.valid_from <= asked.at AND (m.valid_until IS NULL OR m.valid_until > asked.at) AS in_force
+    FROM held h JOIN memberships m ON m.member_kind = h.kind AND m.member = h.name, asked
+    WHERE m.granted_at <= asked.at AND (m.revoked_at IS NULL OR m.revoked_at > asked.at)
+      AND (m.valid_until IS NULL OR m.valid_until > asked.at)
+),
+known AS (
+    SELECT g.*, g.valid_from <= asked.at AS in_force
+    FROM held h JOIN grants g ON g.subject_kind = h.kind AND g.subject = h.name AND g.action = :action, asked
+    WHERE g.granted_at <= asked.at AND (g.revoked_at IS NULL OR g.revoked_at > asked.at)
+      AND (g.valid_until IS NULL OR g.valid_until > asked.at)
+),
+in_force AS MATERIALIZED (SELECT * FROM known WHERE in_force),
+touched AS (
+    SELECT id, array_agg(rule) AS rules FROM (
+        SELECT c.id, r.id AS rule FROM in_force r, access_classes c WHERE r.resource_kind = 'system'
+        UNION ALL
+        SELECT c.id, r.id FROM in_force r JOIN access_classes c ON c.collection_id = r.collection_id
+        WHERE r.resource_kind = 'collection' OR (r.resource_kind = 'label' AND r.label = ANY (c.labels))
+        UNION ALL
+        SELECT c.id, r.id FROM in_force r JOIN access_classes c ON c.document_id = r.document_id
+        WHERE r.resource_kind = 'document'
+    ) reached GROUP BY id
+)
+SELECT
+    (SELECT json_agg(json_build_array(kind || ':' || name, container_kind || ':' || container)) FROM edges
+     WHERE in_force) AS edges,
+    (SELECT json_agg(json_build_array(id, subject_kind || ':' || subject, effect, resource_kind, collection_id, label,
+                                      document_id)) FROM in_force) AS rules,
+    (SELECT json_agg(json_build_array(c.id, c.collection_id, c.labels, c.document_id, t.rules))
+     FROM touched t JOIN access_classes c USING (id)) AS classes,
+    (SELECT json_agg(json_build_array(id, slug)) FROM collections WHERE id IN (SELECT collection_id FROM known)
+        OR EXISTS (SELECT FROM known WHERE resource_kind = 'system')) AS collections,
+    (SELECT min(moment) FROM (
+        SELECT unnest(ARRAY[valid_from, valid_until]) AS moment FROM edges
+        UNION ALL SELECT unnest(ARRAY[valid_from, valid_until]) FROM known) b, asked
+     WHERE moment > asked.at) AS expires_at
+""")
+
+
+@dataclass(frozen=True, slots=True)
+class TouchedClass:
+    """An access class that at least one of the caller's rules reaches, and which."""
+
+    access_class: AccessClass
+    rules: tuple[UUID, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedRules:
+    """All that the rules say about one party and one action at one moment, before anything is decided."""
+
+    rules: PartyRules
+    classes: tuple[TouchedClass, ...]
+    collections: dict[UUID, str]
+    expires_at: datetime | None
+
+
+async def load(
+    transaction: Transaction, party: Principal, action: Action, *, at: datetime | None = None
+) -> LoadedRules:
+    """Load what concerns `party` and `action`, now (in the transaction's snapshot) or as it stood `at` a moment."""
+    values = {"principal": party.key, "groups": list(party.group_keys), "action": action.value, "at": at}
+    row = (await transaction.connection.execute(_LOAD, values)).one()
+    claimed = [Edge(subject(party), f"group:{group}") for group in party.group_keys]
+    edges = (*claimed, *(Edge(member, container) for member, container in row.edges or ()))
+    return LoadedRules(
+        rules=PartyRules(party, edges, tuple(_rule(action, *fields) for fields in row.rules or ())),
+        classes=tuple(_touched(*fields) for fields in row.classes or ()),
+        collections={UUID(key): slug for key, slug in row.collections or ()},
+        expires_at=row.expires_at,
+    )
+
+
+def subject(party: Principal) -> str:
+    """The party's name as a subject of rules."""
+    return f"principal:{party.key}"
+
+
+def _rule(
+    action: Action,
+    id_: str,
+    held_by: str,
+    effect: str,
+    kind: str,
+    collection: str | None,
+    label: str | None,
+    document: str | None,
+) -> Rule:
+    names = {"system": (), "collection": (collection,), "label": (collection, label), "document": (document,)}[kind]
+    resource = ":".join((kind, *map(str, names)))
+    return Rule(UUID(id_), held_by, action, Effect(effect), resource, UUID(collection) if collection else None)
+
+
+def _touched(id_: int, collection: str, labels: list[str], document: str | None, rules: list[str]) -> TouchedClass:
+    own = UUID(document) if document else None
+    return TouchedClass(AccessClass(id_, UUID(collection), tuple(labels), own), tuple(UUID(rule) for rule in rules))

@@ -1,0 +1,120 @@
+"""Transactions: one snapshot for a reader, one commit for a writer, and faults told by their right names."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeVar
+
+import psycopg
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from app.db.engine import refuse_unsafe_login
+from app.errors import IndexUnavailable, Timeout
+
+T = TypeVar("T")
+
+_STATE = text("""
+    SELECT version, now() AS at, extract(epoch FROM now())::text AS transaction, pg_backend_pid() AS backend
+    FROM policy_state
+""")
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """One open transaction, with what a compiled scope and a ticket are bound to."""
+
+    connection: AsyncConnection
+    policy_version: int
+    at: datetime
+    epoch: str
+    backend: int
+
+
+class Database:
+    """The service's way to Postgres. Every use goes through `within`, so none outlives its deadline."""
+
+    def __init__(self, engine: AsyncEngine, *, deadline_seconds: float = 5.0) -> None:
+        self._engine = engine
+        self._deadline = deadline_seconds
+        self._abandoned: set[asyncio.Future[Any]] = set()
+
+    async def check_login(self) -> None:
+        """Raise `ConfigurationError` unless the login is one that row-level security binds."""
+        await self.within(self._check_login)
+
+    async def _check_login(self) -> None:
+        async with self._engine.connect() as connection:
+            await refuse_unsafe_login(connection)
+
+    async def read(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        """Run `work` in one REPEATABLE READ, READ ONLY transaction.
+
+        Raises `IndexUnavailable` when Postgres cannot answer in time, `Timeout` when it stopped a statement.
+        """
+        return await self.within(lambda: self._run(work, "REPEATABLE READ", read_only=True))
+
+    async def write(self, work: Callable[[Transaction], Awaitable[T]], *, deadline: float | None = None) -> T:
+        """Run `work` in one READ COMMITTED transaction, committed when it returns. Raises as `read` does."""
+        return await self.within(lambda: self._run(work, "READ COMMITTED", read_only=False), deadline=deadline)
+
+    async def _run(self, work: Callable[[Transaction], Awaitable[T]], isolation: str, *, read_only: bool) -> T:
+        async with self._transaction(isolation, read_only=read_only) as transaction:
+            return await work(transaction)
+
+    @asynccontextmanager
+    async def _transaction(self, isolation: str, *, read_only: bool) -> AsyncIterator[Transaction]:
+        async with self._engine.connect() as connection:
+            await connection.execution_options(isolation_level=isolation, postgresql_readonly=read_only)
+            async with connection.begin():
+                state = (await connection.execute(_STATE)).one()
+                yield Transaction(connection, state.version, state.at, state.transaction, state.backend)
+
+    async def within(self, work: Callable[[], Awaitable[T]], *, deadline: float | None = None) -> T:
+        """Await `work` for at most `deadline` seconds (the database's own by default), then let go of it.
+
+        A stopped Postgres does not answer a cancel request either: waiting for the clean-up would hold the caller
+        past its deadline. So the task is cancelled and left to end by itself; its connection goes back or is closed.
+        """
+        task = asyncio.ensure_future(_named(work))
+        try:
+            done, _ = await asyncio.wait({task}, timeout=deadline or self._deadline)
+        except asyncio.CancelledError:
+            self._abandon(task)
+            raise
+        if not done:
+            self._abandon(task)
+            raise IndexUnavailable
+        return task.result()
+
+    def _abandon(self, task: "asyncio.Future[T]") -> None:
+        task.cancel()
+        self._abandoned.add(task)
+        task.add_done_callback(self._forget)
+
+    def _forget(self, task: "asyncio.Future[T]") -> None:
+        self._abandoned.discard(task)
+        if not task.cancelled():
+            task.exception()  # marks it as seen: nobody waits for it any more
+
+    async def close(self) -> None:
+        """Close the pool."""
+        await self._engine.dispose()
+
+
+async def _named(work: Callable[[], Awaitable[T]]) -> T:
+    """Await `work`, turning the driver's faults into ours. What it is about stays out of the message."""
+    try:
+        return await work()
+    except (PoolTimeout, ConnectionError) as fault:
+        raise IndexUnavailable from fault
+    except DBAPIError as fault:
+        if isinstance(fault.orig, psycopg.errors.QueryCanceled | psycopg.errors.LockNotAvailable):
+            raise Timeout from fault
+        if fault.connection_invalidated or isinstance(fault, OperationalError | InterfaceError):
+            raise IndexUnavailable from fault
+        raise
