@@ -16,7 +16,8 @@ import snowballstemmer
 from app.analysis.folding import MARKS, fold
 
 LONGEST_TERM = 64
-TERM_BITS = 30
+TERM_LIMIT = 1_000_000_000
+"""Term ids are below it: also the largest dimension that a sparse vector may have in pgvector."""
 
 _IDEOGRAPHS = (
     "\u3005\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Han and kana
@@ -37,7 +38,7 @@ _stemmers = threading.local()  # a stemmer keeps the word it works on in itself:
 
 
 def document_terms(text: str) -> list[int]:
-    """Term ids of a document's text, each as often as it occurs; 0 <= id < 2**30, the same in every process."""
+    """Term ids of a document's text, each as often as it occurs; 0 <= id < TERM_LIMIT, the same in every process."""
     return [_identify(term) for term in analyse(text)]
 
 
@@ -114,5 +115,5 @@ def _stemmer(language: str) -> "snowballstemmer.basestemmer.BaseStemmer":
 
 
 def _identify(term: str) -> int:
-    digest = blake2b(term.encode("utf-8", "surrogatepass"), digest_size=4).digest()
-    return int.from_bytes(digest, "big") >> (32 - TERM_BITS)
+    digest = blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big") % TERM_LIMIT
