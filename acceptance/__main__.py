@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from acceptance.client import McpCaller, NoAnswerError, open_rest
-from acceptance.corpus import load_originals
+from acceptance.corpus import check_documents, load_originals
 from acceptance.credentials import Credentials, load_credentials
 from acceptance.protocol import Head, Row, write_protocol
 from acceptance.questions import Suite, SuiteError, load_suite
@@ -23,6 +23,7 @@ def main(arguments: list[str] | None = None) -> int:
         for role in {OWNER, *(question.role for question in suite.questions)}:
             credentials.token(role)
         originals = load_originals(options.corpus or options.questions.with_name("corpus.toml"))
+        check_documents(suite.questions, originals)
         summary, rows = asyncio.run(_ask(credentials, suite, originals))
         write_protocol(options.out, summary, rows)
     except (SuiteError, NoAnswerError, OSError) as error:

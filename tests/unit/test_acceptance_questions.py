@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from acceptance.corpus import load_originals
+from acceptance.corpus import check_documents, load_originals
 from acceptance.credentials import Credentials, Holder, load_credentials
 from acceptance.questions import SuiteError, load_suite
 
@@ -59,6 +59,37 @@ def test_questions_are_read_with_the_digest_of_their_file(tmp_path: Path) -> Non
 def test_a_faulty_file_is_refused_with_the_place(tmp_path: Path, text: str, problem: str) -> None:
     with pytest.raises(SuiteError, match=problem):
         load_suite(written(tmp_path, text))
+
+
+DOCUMENT = '[[documents]]\npath = "file.toml"\nsource_id = "leave.md"\nedition = 2\n'
+
+
+def test_originals_are_known_by_source_and_edition(tmp_path: Path) -> None:
+    path = written(tmp_path, DOCUMENT)
+    assert load_originals(path) == {("leave.md", 2): hashlib.sha256(path.read_bytes()).hexdigest()}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (DOCUMENT + DOCUMENT, "leave.md, edition 2, is listed twice"),
+        (DOCUMENT.replace("file.toml", "gone.md"), "gone.md"),
+        (DOCUMENT.replace("source_id", "source"), "source_id"),
+        ("documents = 1", "documents"),
+    ],
+)
+def test_a_faulty_manifest_is_refused(tmp_path: Path, text: str, problem: str) -> None:
+    with pytest.raises(SuiteError, match=problem):
+        load_originals(written(tmp_path, text))
+
+
+def test_questions_about_documents_that_do_not_exist_are_refused(tmp_path: Path) -> None:
+    questions = load_suite(written(tmp_path, OK + "edition = 2")).questions
+    check_documents(questions, {("leave.md", 2): "sha"})
+    with pytest.raises(SuiteError, match=r"q1: leave\.md has no edition 2"):
+        check_documents(questions, {("leave.md", 1): "sha"})
+    with pytest.raises(SuiteError, match=r"q1: leave\.md is not in the corpus"):
+        check_documents(questions, {})
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

@@ -184,7 +184,8 @@ outcome = "denied"
 CORPUS = """
 [[documents]]
 source_id = "travel.md"
-editions = [{ file = "travel.md" }]
+path = "travel.md"
+edition = 1
 """
 
 
