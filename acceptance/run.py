@@ -1,5 +1,6 @@
 """One run of the suite: ask, judge, and make the rows of the protocol."""
 
+import secrets
 from collections.abc import AsyncIterator, Iterable, Sequence
 from datetime import UTC, datetime
 
@@ -89,7 +90,7 @@ class Run:
     async def _boundaries(self, facts: ServerFacts, collections: Sequence[str]) -> list[Row]:
         listed = boundary.tool_declaration(facts.tool)
         rows = [_built_in("tool-declaration", "search_documents as listed", faults=listed)]
-        for name, token in (("no-token", None), ("unknown-token", "stk_unknown")):
+        for name, token in (("no-token", None), ("unknown-token", f"stk_{secrets.token_urlsafe(32)}")):
             rows.append(await self._stranger(name, token))
         closed = boundary.closed_questions(self._suite.questions, collections)
         if not closed:
