@@ -112,12 +112,13 @@ def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _complete(piece: str, spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Visible spans in order, without gaps but blank ones, none of more than `_MAX_TOKEN_CHARS`."""
+    """Spans in order, without gaps but blank ones, none of more than `_MAX_TOKEN_CHARS`; as many as tokens at least."""
     at = 0
     for raw_start, raw_end in spans:
         raw = piece[raw_start:raw_end]
         start, end = raw_start + len(raw) - len(raw.lstrip()), raw_start + len(raw.rstrip())
-        if start >= end:
+        if start >= end:  # a token of blanks, or of nothing: it counts, and has no place of its own
+            yield at, at
             continue
         yield from _unseen(piece, at, start)
         for part in range(start, end, _MAX_TOKEN_CHARS):

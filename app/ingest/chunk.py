@@ -86,7 +86,7 @@ def _joined(sections: Iterator[_Section], text: str) -> Iterator[_Section]:
     """A heading with no text of its own goes with the first section below it, if that is on the same page."""
     held: _Section | None = None
     for section in sections:
-        if held and section.page == held.page and section.path[: len(held.path)] == held.path != section.path:
+        if held and _is_below(section, held):
             section = replace(section, start=held.start)
         elif held:
             yield held
@@ -96,6 +96,11 @@ def _joined(sections: Iterator[_Section], text: str) -> Iterator[_Section]:
             held = None
     if held:
         yield held
+
+
+def _is_below(section: _Section, heading: _Section) -> bool:
+    same_page = section.start == heading.end and section.page == heading.page
+    return same_page and section.path[: len(heading.path)] == heading.path != section.path
 
 
 def _spans(tokens: TokenPositions, section: _Section, max_tokens: int, overlap: int) -> Iterator[tuple[int, int]]:

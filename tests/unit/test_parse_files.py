@@ -60,3 +60,11 @@ def check(path: Path, row: dict[str, str]) -> None:
         assert squashed(extracted.text[heading.char_start :][:400]).startswith(squashed(heading.title)[:100])
     ends = [0, *(page.char_end for page in extracted.pages)]
     assert all(end <= page.char_start <= page.char_end for end, page in zip(ends, extracted.pages, strict=False))
+
+
+@pytest.mark.skipif(not ROWS, reason="no shared data folder beside the repository (STACKS_SHARED_DATA)")
+def test_password_opens_a_pdf() -> None:
+    data = (ROOT / "pdf" / "aes256_r6_password.pdf").read_bytes()
+    assert "Issue 6010" in parse(data, "a.pdf", password="abc").text
+    with pytest.raises(PasswordRequired):
+        parse(data, "a.pdf", password="wrong")
