@@ -5,6 +5,7 @@ Messages are written for the caller: they never carry SQL, paths, class names, o
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
+from uuid import UUID
 
 
 class StacksError(Exception):
@@ -20,6 +21,7 @@ class StacksError(Exception):
     def __init__(self, message: str | None = None, *, details: Mapping[str, Any] | None = None) -> None:
         self.message = message or self.default_message
         self.details: dict[str, Any] = dict(details or {})
+        self.call_id: UUID | None = None  # set by the call log once the call has one
         super().__init__(self.message)
 
 

@@ -39,19 +39,27 @@ _stemmers = threading.local()  # a stemmer keeps the word it works on in itself:
 
 def document_terms(text: str) -> list[int]:
     """Term ids of a document's text, each as often as it occurs; 0 <= id < TERM_LIMIT, the same in every process."""
-    return [_identify(term) for term in analyse(text)]
+    return [_identify(term) for term in _terms(fold(text), alone=True)]
 
 
 def query_terms(text: str) -> list[int]:
-    """Distinct term ids of a query, in order of first appearance."""
-    return list(dict.fromkeys(document_terms(text)))
+    """Distinct term ids of a query, in order of first appearance; all are terms of the same text as a document.
+
+    A single ideograph inside a longer run is left out: there it is a function word or a torn word, and would make
+    random characters look like a match.
+    """
+    return list(dict.fromkeys(_identify(term) for term in _terms(fold(text), alone=False)))
 
 
 def analyse(text: str) -> Iterator[str]:
-    """The readable terms behind both, at most 64 characters each. Never raises."""
+    """The readable terms of a document, at most 64 characters each. Never raises."""
+    return _terms(fold(text), alone=True)
+
+
+def _terms(folded: str, *, alone: bool) -> Iterator[str]:
     stems: dict[str, str] = {}  # lives for one text: a longer memory would tell by its speed what others have written
-    for number, run in enumerate(_RUNS.split(fold(text))):
-        yield from _ideographic_terms(run) if number % 2 else _word_terms(run, stems)
+    for number, run in enumerate(_RUNS.split(folded)):
+        yield from _ideographic_terms(run, alone) if number % 2 else _word_terms(run, stems)
 
 
 def _word_terms(run: str, stems: dict[str, str]) -> Iterator[str]:
@@ -82,11 +90,11 @@ def _closed(code: str) -> str:
     return cut + ")" if cut.count("(") > cut.count(")") and len(cut) < LONGEST_TERM else cut
 
 
-def _ideographic_terms(run: str) -> Iterator[str]:
+def _ideographic_terms(run: str, alone: bool) -> Iterator[str]:
     for start in range(0, len(run), _SEGMENT):
         for word in rjieba.cut_for_search(run[start : start + _SEGMENT]):
             # Words of two are among the pairs below, and would count twice.
-            if len(word) != 2:
+            if len(word) > 2 or (len(word) == 1 and (alone or len(run) == 1)):
                 yield word[:LONGEST_TERM]
     for place in range(len(run) - 1):
         yield run[place : place + 2]

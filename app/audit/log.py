@@ -60,17 +60,46 @@ class CallLog:
             await asyncio.shield(asyncio.ensure_future(self.record(call)))
             raise
         except StacksError as error:
-            call.outcome = error.code
-            self._tell(call, error)
-            await self.record(call)
+            await self._failed(call, error, error)
             raise
-        except Exception as bug:
-            call.outcome = InternalError.code
-            self._tell(call, bug)
-            await self.record(call)
-            raise InternalError from bug
+        except Exception as bug:  # the outermost boundary: a bug is logged, and does not speak
+            unspoken = InternalError()
+            await self._failed(call, unspoken, bug)
+            raise unspoken from bug
         await self.record(call)
         return result
+
+    async def read(self, call: Call, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        """`serve` a call that only reads: `work` runs in one snapshot."""
+
+        async def carried_out() -> T:
+            result = await self._database.read(partial(_noting_policy, call, work))
+            call.outcome = "ok"
+            return result
+
+        return await self.serve(call, carried_out)
+
+    async def change(self, call: Call, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        """`serve` a call that changes something: the change and its row are committed together."""
+
+        async def changed(transaction: Transaction) -> T:
+            result = await _noting_policy(call, work, transaction)
+            call.outcome = "ok"
+            await self._insert(transaction, _row(call))
+            return result
+
+        async def carried_out() -> T:
+            result = await self._database.write(changed)
+            call.recorded = True
+            return result
+
+        return await self.serve(call, carried_out)
+
+    async def _failed(self, call: Call, error: StacksError, cause: Exception) -> None:
+        call.outcome = error.code
+        error.call_id = call.call_id
+        self._tell(call, cause)
+        await self.record(call)
 
     def _tell(self, call: Call, error: Exception) -> None:
         """Tell the operator about faults (never about ordinary refusals), by type and place, not by value."""
@@ -80,23 +109,18 @@ class CallLog:
         log.error("call failed", call_id=str(call.call_id), operation=call.operation, causes=causes, at=_place(error))
 
     async def record(self, call: Call) -> None:
-        """Write `call` down in a transaction of its own, unless a mutation has taken it into its own already."""
+        """Write `call` down in a transaction of its own, unless the change it made has taken it along already."""
         if call.recorded:
             return
         row = _row(call)
         try:
             await self._database.write(lambda transaction: self._insert(transaction, row))
         except StacksError as fault:
+            fault.call_id = call.call_id
             self._spool.append({**row, "outcome": fault.code if row["outcome"] in _SUCCESSES else row["outcome"]})
             raise
         call.recorded = True
         await self._write_back()
-
-    async def record_in(self, transaction: Transaction, call: Call) -> None:
-        """Write `call` down as done, in the transaction of the change it made: both are there, or neither."""
-        call.outcome = "ok"
-        await self._insert(transaction, _row(call))
-        call.recorded = True
 
     async def _write_back(self) -> None:
         for claimed in self._spool.claimed():
@@ -108,6 +132,11 @@ class CallLog:
     @staticmethod
     async def _insert(transaction: Transaction, row: dict[str, Any]) -> None:
         await transaction.connection.execute(_INSERT, row)
+
+
+async def _noting_policy(call: Call, work: Callable[[Transaction], Awaitable[T]], transaction: Transaction) -> T:
+    call.policy_version = transaction.policy_version
+    return await work(transaction)
 
 
 def _row(call: Call) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """The check of one resource, and the third look at each document about to be returned."""
 
-from sqlalchemy import text
-
 from app.authz.casbin_policy import permits
 from app.authz.compile import Authority
 from app.db.session import Transaction
@@ -57,29 +55,3 @@ def _refusal(principal: Principal, action: Action) -> Denied | InsufficientScope
     if bounds is not None and bounds.actions is not None and action not in bounds.actions:
         return InsufficientScope(action)
     return Denied()
-
-
-_CLASS = text("""
-    INSERT INTO access_classes (collection_id, labels, document_id)
-    SELECT :collection, CAST(:labels AS text[]), CAST(:document AS uuid)
-    WHERE NOT EXISTS (
-        SELECT FROM access_classes WHERE collection_id = :collection AND labels = CAST(:labels AS text[])
-        AND document_id IS NOT DISTINCT FROM CAST(:document AS uuid))
-    ON CONFLICT DO NOTHING
-""")
-_FIND = text("""
-    SELECT id FROM access_classes WHERE collection_id = :collection AND labels = CAST(:labels AS text[])
-    AND document_id IS NOT DISTINCT FROM CAST(:document AS uuid)
-""")
-
-
-async def ensure_class(transaction: Transaction, wanted: AccessClass) -> AccessClass:
-    """The access class with this collection, labels and own document; made if it is the first of its kind."""
-    values = {
-        "collection": wanted.collection_id,
-        "labels": sorted(set(wanted.labels)),
-        "document": wanted.document_id,
-    }
-    await transaction.connection.execute(_CLASS, values)
-    id_ = (await transaction.connection.execute(_FIND, values)).scalar_one()
-    return AccessClass(id_, wanted.collection_id, tuple(values["labels"]), wanted.document_id)

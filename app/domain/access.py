@@ -1,5 +1,6 @@
 """Actions, rules, access classes and the scope that every search requires. Pure types."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -81,6 +82,7 @@ class AccessClass:
 
 
 SYSTEM = "system"
+SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")  # of a collection; roles are named alike
 
 
 def collection_resource(collection_id: UUID) -> str:

@@ -6,6 +6,7 @@ import re
 import secrets
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import Row, text
 
@@ -14,6 +15,7 @@ from app.domain.access import Action
 from app.domain.principal import LOCAL_ISSUER, Narrowing, Principal, is_local_subject
 from app.errors import InvalidRequest, NotFound, Unauthenticated
 
+UNBOUNDED = Narrowing()
 _FORM = re.compile(r"stk_([a-z0-9]{16})_([A-Za-z0-9_-]{43})")
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 _NOBODY = hashlib.sha256(b"nobody").digest()
@@ -44,7 +46,7 @@ class NewToken:
     subject: str
     name: str
     actor: str | None = None
-    bounds: Narrowing = Narrowing()
+    bounds: Narrowing = UNBOUNDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +73,14 @@ async def authenticate(transaction: Transaction, credential: str) -> Principal:
     return _holder(row)
 
 
-def _holder(row: Row[tuple[object, ...]]) -> Principal:
+def _holder(row: Row[Any]) -> Principal:
     bounds = Narrowing(
         actions=None if row.actions is None else frozenset(map(Action, row.actions)),
         collections=None if row.collections is None else frozenset(row.collections),
         expires_at=row.expires_at,
     )
     actor = Principal(LOCAL_ISSUER, row.actor) if row.actor else None
-    unbounded = bounds == Narrowing()
-    return Principal(LOCAL_ISSUER, row.subject, actor=actor, narrowing=None if unbounded else bounds)
+    return Principal(LOCAL_ISSUER, row.subject, actor=actor, narrowing=None if bounds == UNBOUNDED else bounds)
 
 
 async def issue(transaction: Transaction, wanted: NewToken, issuer: Principal) -> IssuedToken:

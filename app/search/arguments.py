@@ -1,13 +1,12 @@
 """The arguments of a search, checked strictly: nothing is coerced, nothing unknown is dropped."""
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
+from app.domain.access import SLUG
 from app.domain.search import LIMIT_DEFAULT, LIMIT_MAX, QUERY_MAX, SearchRequest
 from app.errors import InvalidRequest
 
-SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 _FIELDS = ("query", "collection", "limit")
 INPUT_SCHEMA: dict[str, Any] = {
     "type": "object",

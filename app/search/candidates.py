@@ -18,7 +18,8 @@ DEPTH = 100  # candidates of each path
 JUDGED = 50  # fused candidates whose closeness decides whether there is an answer
 
 _SIGNALS = text("""
-    SELECT 1 - (embedding <=> :vector) AS cosine, ARRAY(SELECT t FROM unnest(terms) t WHERE t = ANY(:terms)) AS covered
+    SELECT 1 - (embedding <=> :vector) AS cosine, 1 - (embedding <=> :neutral) AS neutral,
+           ARRAY(SELECT t FROM unnest(terms) t WHERE t = ANY(:terms)) AS covered
     FROM chunk_index WHERE chunk_id = ANY(:chunks)
 """)
 
@@ -50,6 +51,14 @@ async def find(
 async def _admitted(
     transaction: Transaction, question: Question, judged: list[UUID], known: lexical.Statistics, floor: Floor
 ) -> bool:
-    values = {"vector": HalfVector(question.vector), "terms": question.terms, "chunks": judged}
+    values = {
+        "vector": HalfVector(question.vector),
+        "neutral": HalfVector(floor.neutral(question.vector)),
+        "terms": question.terms,
+        "chunks": judged,
+    }
     rows = await transaction.connection.execute(_SIGNALS, values)
-    return any(floor.admits(row.cosine, known.coverage(question.terms, row.covered)) for row in rows)
+    return any(
+        floor.admits(row.cosine, known.coverage(question.terms, row.covered), row.neutral, len(question.terms))
+        for row in rows
+    )

@@ -1,6 +1,7 @@
 """From chunk ids to fragments: the text, read under row-level security and checked once more through Casbin."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 from uuid import UUID
 
 import structlog
@@ -58,16 +59,16 @@ def disagreement(check: str, documents: int) -> InternalError:
     return InternalError()
 
 
-def _one_of_each_document(rows: Sequence[Row[tuple[object, ...]]] | object) -> list[Row[tuple[object, ...]]]:
-    return list({row.document_id: row for row in rows}.values())  # type: ignore[attr-defined]
+def _one_of_each_document(rows: Iterable[Row[Any]]) -> list[Row[Any]]:
+    return list({row.document_id: row for row in rows}.values())
 
 
-def _permitted(scope: AccessScope, row: Row[tuple[object, ...]]) -> bool:
+def _permitted(scope: AccessScope, row: Row[Any]) -> bool:
     own = AccessClass(row.class_id, row.collection_id, tuple(row.labels), row.own_document)
     return still_permits(scope, row.slug, own)
 
 
-def _fragment(row: Row[tuple[object, ...]], score: float, base_url: str) -> Fragment:
+def _fragment(row: Row[Any], score: float, base_url: str) -> Fragment:
     place = f"{row.document_id}/versions/{row.version}?start={row.char_start}&end={row.char_end}"
     return Fragment(
         document_id=row.document_id,

@@ -15,7 +15,7 @@ from app.domain.access import AccessScope, Action
 from app.domain.calls import Call
 from app.domain.principal import Principal
 from app.domain.search import SearchAnswer, SearchRequest
-from app.errors import Denied, InsufficientScope
+from app.errors import Denied, InsufficientScope, InvalidRequest
 from app.search import candidates, fragments
 from app.search.arguments import search_request
 from app.search.candidates import Question
@@ -60,7 +60,10 @@ class SearchService:
         return answer
 
     def _question(self, query: str) -> Question:
-        return Question(self._embedder.query(query), query_terms(query))
+        try:
+            return Question(self._embedder.query(query), query_terms(query))
+        except ValueError as error:
+            raise InvalidRequest("query", "holds nothing to read", allowed="words, in any language") from error
 
     async def _search(
         self, snapshot: Transaction, call: Call, principal: Principal, request: SearchRequest, question: Question

@@ -29,9 +29,10 @@ CREATE TABLE documents (
     created_by text NOT NULL,
     created_at timestamptz NOT NULL DEFAULT now(),
     removed_at timestamptz,
-    UNIQUE (id, class_id),
-    UNIQUE (collection_id, source_id)
+    UNIQUE (id, class_id)
 );
+-- Not unique: whoever may not see a document must not learn from a refusal that its source id is taken.
+CREATE INDEX documents_by_source ON documents (collection_id, source_id);
 
 -- state: staged (bytes stored, work to do), draft (indexed), published (has been), failed (see the job).
 -- Searchable while published_from <= corpus version < published_until.

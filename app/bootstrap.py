@@ -1,0 +1,218 @@
+"""The composition root: reads the settings, builds the parts, starts the processes."""
+
+import asyncio
+import logging
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+
+import structlog
+import uvicorn
+from litestar import Litestar
+from sqlalchemy.engine import make_url
+
+from app import config
+from app.analysis.embedder import Embedder
+from app.attendants import Attendants
+from app.audit.log import CallLog
+from app.audit.spool import Spool
+from app.authz import builtin
+from app.authz.compile import Authority
+from app.config import Settings
+from app.db.embedded import OWNER_LOGIN, EmbeddedCluster
+from app.db.engine import create_engine
+from app.db.migrate import migrate
+from app.db.secrets import secret
+from app.db.session import Database
+from app.db.tickets import TicketPrinter
+from app.entrypoints.cli.main import Kit, command_line
+from app.entrypoints.http.application import create
+from app.entrypoints.mcp.server import HttpMcp, serve_stdio
+from app.entrypoints.services import Services
+from app.errors import ConfigurationError
+from app.ingest.parse.process import ParserLimits
+from app.ingest.worker import Worker
+from app.search.reading import Reader
+from app.search.service import SearchService
+
+SERVICE_LOGIN = "stacks_login"
+
+
+@dataclass(frozen=True, slots=True)
+class Postgres:
+    """Where the database is: the service login's URL, the owner's if known, and the cluster if it is our own."""
+
+    service_url: str
+    owner_url: str
+    cluster: EmbeddedCluster | None
+
+
+@contextmanager
+def postgres(settings: Settings) -> Iterator[Postgres]:
+    """The configured Postgres, or a hold on the embedded one. Raises `ConfigurationError`, `IndexUnavailable`."""
+    if settings.database_url:
+        yield Postgres(_with_driver(settings.database_url), _with_driver(settings.database_owner_url), None)
+        return
+    cluster = EmbeddedCluster(settings.data_dir, shared_buffers=settings.shared_buffers)
+    with cluster as address:
+        service = address.url(SERVICE_LOGIN, secret(settings.data_dir, "service"))
+        yield Postgres(service, address.url(OWNER_LOGIN, secret(settings.data_dir, "owner")), cluster)
+
+
+def _with_driver(url: str) -> str:
+    if not url:
+        return ""
+    return make_url(url).set(drivername="postgresql+psycopg").render_as_string(hide_password=False)
+
+
+def _printer(settings: Settings) -> TicketPrinter:
+    return TicketPrinter(settings.ticket_key or secret(settings.data_dir, "ticket"))
+
+
+def build(settings: Settings, service_url: str) -> Services:
+    """Build every part of one process."""
+    engine = create_engine(
+        service_url,
+        pool_size=settings.database_pool,
+        statement_timeout_ms=int(settings.database_seconds * 1000),
+    )
+    database = Database(engine, deadline_seconds=settings.database_seconds)
+    printer = _printer(settings)
+    authority = Authority()
+    digest_key = settings.digest_key or secret(settings.data_dir, "digest")
+    calls = CallLog(database, Spool(settings.data_dir / "audit" / "spool.jsonl"), digest_key)
+    embedder = Embedder.load(settings.model_dir or settings.data_dir / "models")
+    return Services(
+        database=database,
+        authority=authority,
+        printer=printer,
+        calls=calls,
+        search=SearchService(database, authority, printer, calls, embedder, settings.base_url),
+        reader=Reader(authority, printer),
+        worker=Worker(database, printer, embedder, _limits(settings)),
+        owner_actions=builtin.builtin().owner,
+        upload_max=settings.upload_max_bytes,
+        base_url=settings.base_url,
+        allowed_hosts=settings.hosts,
+        version=version("closed-stacks"),
+    )
+
+
+def _limits(settings: Settings) -> ParserLimits:
+    seconds = settings.parser_seconds
+    return ParserLimits(memory_bytes=settings.parser_memory_bytes, cpu_seconds=seconds, wall_seconds=1.5 * seconds)
+
+
+@asynccontextmanager
+async def services(settings: Settings) -> AsyncIterator[Services]:
+    """The parts, on a database that was found safe, for as long as the context lasts.
+
+    Raises `ConfigurationError` for a login that row-level security would not bind.
+    """
+    with postgres(settings) as found:
+        built = build(settings, found.service_url)
+        try:
+            await built.database.check_login()
+            yield built
+        finally:
+            await built.database.close()
+
+
+def migrate_all(settings: Settings) -> None:
+    """Bring the schema, the logins, the ticket key and the built-in roles up to date."""
+    with postgres(settings) as found:
+        if not found.owner_url:
+            raise ConfigurationError("Migrations need STACKS_DATABASE_OWNER_URL: the login that owns the schema.")
+        migrate(found.owner_url, found.service_url, _printer(settings))
+        asyncio.run(_ensure_builtin(settings, found.service_url))
+
+
+async def _ensure_builtin(settings: Settings, service_url: str) -> None:
+    database = Database(create_engine(service_url), deadline_seconds=settings.database_seconds)
+    try:
+        await database.write(builtin.ensure)
+    finally:
+        await database.close()
+
+
+def create_app() -> Litestar:
+    """The ASGI application of one server process; the server calls this in each."""
+    settings = config.load()
+    _log_to_stderr(settings)
+    hold = postgres(settings)
+    found = hold.__enter__()
+    built = build(settings, found.service_url)
+    metadata = f"{settings.base_url}/.well-known/oauth-protected-resource/mcp"
+    mcp = HttpMcp(built, metadata)
+
+    @asynccontextmanager
+    async def lifespan(_: Litestar) -> AsyncIterator[None]:
+        try:
+            await built.database.check_login()
+            async with mcp.lifespan():
+                yield
+        finally:
+            await built.database.close()
+            hold.__exit__(None, None, None)
+
+    return create(built, mcp.application, metadata, [lifespan])
+
+
+def serve(settings: Settings) -> None:
+    """Serve until told to stop: server processes, ingest workers, and the embedded Postgres kept running."""
+    _log_to_stderr(settings)
+    with postgres(settings) as found:
+        if found.cluster is not None:
+            migrate_all(settings)
+        with Attendants(settings.ingest_workers, found.cluster):
+            uvicorn.run(
+                "app.bootstrap:create_app",
+                factory=True,
+                host=settings.host,
+                port=settings.port,
+                workers=settings.workers,
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                timeout_graceful_shutdown=5,
+            )
+
+
+async def work(settings: Settings, stop: asyncio.Event) -> None:
+    """Run one ingest worker until `stop`."""
+    _log_to_stderr(settings)
+    async with services(settings) as parts:
+        await parts.worker.run(stop)
+
+
+def _log_to_stderr(settings: Settings) -> None:
+    """Structured lines on stderr. What libraries log is kept to warnings: they do not know what is secret."""
+    level = logging.getLevelNamesMapping()[settings.log_level.upper()]
+    logging.basicConfig(level=max(level, logging.WARNING), format="%(levelname)s %(name)s %(message)s", force=True)
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.JSONRenderer(),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+
+
+def main() -> None:
+    """The command `stacks`."""
+    command_line(
+        Kit(
+            settings=config.load,
+            described=config.described,
+            services=services,
+            migrate=migrate_all,
+            serve=serve,
+            work=work,
+            stdio=serve_stdio,
+        )
+    )

@@ -1,0 +1,80 @@
+"""Commands that run the place: serve, worker, mcp, migrate, status, config."""
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Annotated
+
+import typer
+
+from app.domain.principal import Principal
+from app.entrypoints.cli.kit import kit, run, show
+from app.entrypoints.services import Services
+from app.errors import Unauthenticated
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def serve(context: typer.Context) -> None:
+    """Serve MCP, HTTP and the ingest workers until Ctrl-C."""
+    tools = kit(context)
+    try:
+        tools.serve(tools.settings())
+    except KeyboardInterrupt:
+        return
+
+
+def worker(
+    context: typer.Context,
+    tethered: Annotated[bool, typer.Option(help="End when standard input closes.", hidden=True)] = False,
+) -> None:
+    """Read and index uploads until Ctrl-C; run as many as you like, anywhere."""
+    tools = kit(context)
+    asyncio.run(_work(lambda stop: tools.work(tools.settings(), stop), tethered=tethered))
+
+
+async def _work(work: Callable[[asyncio.Event], Awaitable[None]], *, tethered: bool) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    if tethered:
+        threading.Thread(target=_until_untied, args=(loop, stop), daemon=True).start()
+    await work(stop)
+
+
+def _until_untied(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    sys.stdin.buffer.read()
+    loop.call_soon_threadsafe(stop.set)
+
+
+def mcp(context: typer.Context) -> None:
+    """Serve one MCP client on standard input and output, as the holder of STACKS_TOKEN."""
+    credential = os.environ.get("STACKS_TOKEN")
+    if not credential:
+        raise Unauthenticated("Set STACKS_TOKEN to a personal access token.")
+    run(context, lambda services, _: kit(context).stdio(services, credential))
+
+
+def migrate(context: typer.Context) -> None:
+    """Bring the database's schema, logins and built-in roles up to date."""
+    tools = kit(context)
+    tools.migrate(tools.settings())
+
+
+def status(context: typer.Context, as_json: Json = False) -> None:
+    """Tell whether the parts answer, and what there is to do."""
+
+    async def look(services: Services, _: Principal) -> dict[str, object]:
+        await services.database.check_login()
+        return {"status": "ok", "version": services.version, "url": services.base_url}
+
+    show(run(context, look), as_json=as_json)
+
+
+def config_show(context: typer.Context, as_json: Json = False) -> None:
+    """Every setting, its value (secrets masked) and where it comes from."""
+    show(kit(context).described(), as_json=as_json)

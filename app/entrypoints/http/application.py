@@ -1,0 +1,87 @@
+"""The HTTP application: routes, the caller of each, and the one place where errors become answers."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from litestar import Litestar, asgi
+from litestar.config.allowed_hosts import AllowedHostsConfig
+from litestar.datastructures import State
+from litestar.di import Provide
+from litestar.exceptions import HTTPException
+from litestar.openapi import OpenAPIConfig
+from litestar.openapi.spec import Components, SecurityScheme
+from litestar.types import ASGIApp, Receive, Scope, Send
+
+from app.entrypoints.http import auditing, collecting, operating, problems, ruling, searching
+from app.entrypoints.http.caller import provide_call, provide_caller, provide_services
+from app.entrypoints.services import Services
+from app.errors import StacksError
+
+ROUTES: tuple[Any, ...] = (
+    searching.SearchController,
+    searching.VersionController,
+    searching.cited,
+    collecting.CollectionController,
+    collecting.DocumentController,
+    collecting.job,
+    ruling.RoleController,
+    ruling.GrantController,
+    ruling.TokenController,
+    auditing.CallController,
+    operating.live,
+    operating.ready,
+    operating.metrics,
+    operating.protected_resource,
+)
+MULTIPART_OVERHEAD = 1 << 20
+
+
+def create(
+    services: Services,
+    mcp: ASGIApp,
+    resource_metadata: str,
+    lifespans: Sequence[Callable[[Litestar], AbstractAsyncContextManager[None]]],
+) -> Litestar:
+    """Build the application around `services`, with `mcp` mounted at `/mcp`."""
+
+    @asgi("/mcp", copy_scope=True)
+    async def mcp_endpoint(scope: Scope, receive: Receive, send: Send) -> None:
+        await mcp(scope, receive, send)
+
+    return Litestar(
+        [*ROUTES, mcp_endpoint],
+        dependencies={
+            "services": Provide(provide_services, sync_to_thread=False),
+            "caller": Provide(provide_caller),
+            "call": Provide(provide_call),
+        },
+        exception_handlers={
+            StacksError: problems.of_ours,
+            HTTPException: problems.of_litestar,
+            Exception: problems.of_bugs,
+        },
+        state=State({"services": services, "resource_metadata": resource_metadata}),
+        lifespan=list(lifespans),
+        allowed_hosts=AllowedHostsConfig(allowed_hosts=_host_names(services.allowed_hosts)),
+        openapi_config=_openapi(services.version),
+        request_max_body_size=services.upload_max + MULTIPART_OVERHEAD,
+        logging_config=None,
+        debug=False,
+    )
+
+
+def _host_names(hosts: Sequence[str]) -> list[str]:
+    """Litestar compares host names without their ports."""
+    return sorted({host.rsplit(":", 1)[0] for host in hosts})
+
+
+def _openapi(version: str) -> OpenAPIConfig:
+    bearer = SecurityScheme(type="http", scheme="bearer", description="A personal access token, stk_…")
+    return OpenAPIConfig(
+        title="Closed Stacks",
+        version=version,
+        path="/schema",
+        components=Components(security_schemes={"bearer": bearer}),
+        security=[{"bearer": []}],
+    )

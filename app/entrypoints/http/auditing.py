@@ -1,0 +1,59 @@
+"""The call log, for auditors and owners."""
+
+from uuid import UUID
+
+from litestar import Controller, get
+
+from app.audit import read
+from app.audit.read import NEWEST, CallRecord
+from app.db.session import Transaction
+from app.domain.access import AccessScope, Action
+from app.domain.calls import Call
+from app.domain.principal import Principal
+from app.entrypoints.http.paging import LIMIT_DEFAULT, Page, after, limit_of, page
+from app.entrypoints.services import Services
+from app.errors import Denied, NotFound
+
+
+class CallController(Controller):
+    """Calls."""
+
+    path = "/api/v1/calls"
+
+    @get()
+    async def listed(
+        self,
+        services: Services,
+        caller: Principal,
+        call: Call,
+        limit: int = LIMIT_DEFAULT,
+        cursor: str | None = None,
+        outcome: str | None = None,
+    ) -> Page[CallRecord]:
+        """Calls, newest first: all of them for an auditor, those on its collections for an owner."""
+        before = after(cursor, int, NEWEST)
+
+        async def read_page(snapshot: Transaction) -> list[CallRecord]:
+            scope = await _audit_scope(services, snapshot, caller)
+            return await read.page(snapshot, scope, limit=limit_of(limit) + 1, before=before, outcome=outcome)
+
+        return page(await services.calls.read(call, read_page), limit, lambda record: record.sequence)
+
+    @get("/{call_id:uuid}")
+    async def shown(self, services: Services, caller: Principal, call: Call, call_id: UUID) -> CallRecord:
+        """One call."""
+
+        async def read_one(snapshot: Transaction) -> CallRecord:
+            found = await read.one(snapshot, await _audit_scope(services, snapshot, caller), call_id)
+            if found is None:
+                raise NotFound
+            return found
+
+        return await services.calls.read(call, read_one)
+
+
+async def _audit_scope(services: Services, snapshot: Transaction, caller: Principal) -> AccessScope:
+    scope = await services.authority.compile(snapshot, caller, Action.AUDIT)
+    if not (scope.system or scope.collections):
+        raise Denied
+    return scope

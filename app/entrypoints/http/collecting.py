@@ -1,0 +1,203 @@
+"""Collections and their documents, jobs and editions, for the people who run them."""
+
+import asyncio
+from typing import Annotated
+from uuid import UUID
+
+import msgspec
+from litestar import Controller, delete, get, post
+from litestar.datastructures import UploadFile
+from litestar.enums import RequestEncodingType
+from litestar.params import Body
+
+from app.domain.calls import Call
+from app.domain.principal import Principal
+from app.entrypoints.http.paging import LIMIT_DEFAULT, NO_UUID, Page, after, limit_of, page
+from app.entrypoints.services import Services
+from app.ingest import collections, documents, jobs, publish, store
+from app.ingest.collections import CollectionCard
+from app.ingest.documents import DocumentCard
+from app.ingest.jobs import JobCard
+from app.ingest.publish import Publication
+from app.ingest.store import Receipt, Upload
+
+WAIT_SECONDS = 300
+POLL_SECONDS = 0.5
+
+
+class NewCollection(msgspec.Struct, forbid_unknown_fields=True):
+    """A collection to be made."""
+
+    slug: str
+    title: str
+
+
+class PublishOrder(msgspec.Struct, forbid_unknown_fields=True):
+    """`wait` for the collection's running jobs instead of answering `conflict`."""
+
+    wait: bool = False
+
+
+class UploadForm(msgspec.Struct, forbid_unknown_fields=True):
+    """The multipart form of an upload. `labels` and `tags` may be repeated or separated by commas."""
+
+    file: UploadFile
+    title: str | None = None
+    source_id: str | None = None
+    labels: list[str] | str | None = None
+    tags: list[str] | str | None = None
+
+
+class CollectionController(Controller):
+    """Collections."""
+
+    path = "/api/v1/collections"
+
+    @get()
+    async def listed(
+        self,
+        services: Services,
+        caller: Principal,
+        call: Call,
+        limit: int = LIMIT_DEFAULT,
+        cursor: str | None = None,
+    ) -> Page[CollectionCard]:
+        """The collections that the caller may search or run."""
+        start = after(cursor, str, "")
+        found = await services.calls.read(
+            call,
+            lambda snapshot: collections.listed(
+                snapshot, services.authority, caller, after=start, limit=limit_of(limit) + 1
+            ),
+        )
+        return page(found, limit, lambda card: card.slug)
+
+    @post()
+    async def create(self, services: Services, caller: Principal, call: Call, data: NewCollection) -> CollectionCard:
+        """Make a collection; who makes it owns it."""
+        call.collection = data.slug[:63]
+        return await services.calls.change(
+            call,
+            lambda transaction: collections.create(
+                transaction, services.authority, caller, data.slug, data.title, services.owner_actions
+            ),
+        )
+
+    @get("/{slug:str}")
+    async def shown(self, services: Services, caller: Principal, call: Call, slug: str) -> CollectionCard:
+        """One collection."""
+        call.collection = slug[:63]
+        return await services.calls.read(
+            call, lambda snapshot: collections.shown(snapshot, services.authority, caller, slug)
+        )
+
+    @get("/{slug:str}/documents")
+    async def documents(
+        self,
+        services: Services,
+        caller: Principal,
+        call: Call,
+        slug: str,
+        limit: int = LIMIT_DEFAULT,
+        cursor: str | None = None,
+    ) -> Page[DocumentCard]:
+        """The documents that the caller may run or else search."""
+        call.collection = slug[:63]
+        start = after(cursor, UUID, NO_UUID)
+        found = await services.calls.read(
+            call,
+            lambda snapshot: documents.listed(
+                snapshot, services.authority, services.printer, caller, slug, after=start, limit=limit_of(limit) + 1
+            ),
+        )
+        return page(found, limit, lambda card: card.id)
+
+    @post("/{slug:str}/documents", status_code=202)
+    async def upload(
+        self,
+        services: Services,
+        caller: Principal,
+        call: Call,
+        slug: str,
+        data: Annotated[UploadForm, Body(media_type=RequestEncodingType.MULTI_PART)],
+    ) -> Receipt:
+        """Upload a file as a draft; its job reads and indexes it."""
+        call.collection = slug[:63]
+        upload = Upload(
+            file_name=data.file.filename,
+            content=await data.file.read(services.upload_max + 1),
+            title=data.title,
+            source_id=data.source_id,
+            labels=None if data.labels is None else words(data.labels),
+            tags=words(data.tags or ""),
+        )
+        return await services.calls.change(
+            call,
+            lambda transaction: store.store(
+                transaction,
+                services.authority,
+                services.printer,
+                caller,
+                slug,
+                upload,
+                size_max=services.upload_max,
+            ),
+        )
+
+    @post("/{slug:str}/publish", status_code=200)
+    async def publish(
+        self, services: Services, caller: Principal, call: Call, slug: str, data: PublishOrder | None = None
+    ) -> Publication:
+        """Make every draft of the collection its next edition."""
+        call.collection = slug[:63]
+        if data is not None and data.wait:
+            await _settled(services, caller, slug)
+        return await services.calls.change(
+            call,
+            lambda transaction: publish.publish(transaction, services.authority, services.printer, caller, slug),
+        )
+
+
+async def _settled(services: Services, caller: Principal, slug: str) -> None:
+    """Wait, within bounds, until no job of the collection is unfinished. Whoever may not publish waits for nothing."""
+    for _ in range(int(WAIT_SECONDS / POLL_SECONDS)):
+        busy = await services.database.read(
+            lambda snapshot: publish.unfinished(snapshot, services.authority, caller, slug)
+        )
+        if not busy:
+            return
+        await asyncio.sleep(POLL_SECONDS)
+
+
+class DocumentController(Controller):
+    """Documents by id."""
+
+    path = "/api/v1/documents/{document_id:uuid}"
+
+    @get()
+    async def shown(self, services: Services, caller: Principal, call: Call, document_id: UUID) -> DocumentCard:
+        """One document."""
+        call.document_ids = (document_id,)
+        return await services.calls.read(
+            call, lambda snapshot: documents.shown(snapshot, services.printer, caller, document_id)
+        )
+
+    @delete(status_code=204)
+    async def remove(self, services: Services, caller: Principal, call: Call, document_id: UUID) -> None:
+        """Take a document out of the next edition."""
+        call.document_ids = (document_id,)
+        await services.calls.change(
+            call, lambda transaction: documents.remove(transaction, services.printer, caller, document_id)
+        )
+
+
+@get("/api/v1/jobs/{job_id:uuid}")
+async def job(services: Services, caller: Principal, call: Call, job_id: UUID) -> JobCard:
+    """How far a job is, and what became of it."""
+    return await services.calls.read(call, lambda snapshot: jobs.shown(snapshot, services.printer, caller, job_id))
+
+
+def words(given: list[str] | str) -> tuple[str, ...]:
+    """Words from a repeated field or one with commas."""
+    parts = [part for one in ([given] if isinstance(given, str) else given) for part in one.split(",")]
+    return tuple(dict.fromkeys(part.strip() for part in parts if part.strip()))

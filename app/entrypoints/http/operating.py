@@ -1,0 +1,43 @@
+"""Health, metrics and the metadata that a client without a token may read."""
+
+from typing import Any
+
+from litestar import MediaType, Request, Response, get
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from app.entrypoints.services import Services
+from app.errors import IndexUnavailable, Timeout
+
+
+@get("/health/live", media_type=MediaType.JSON)
+async def live() -> dict[str, str]:
+    """The process answers."""
+    return {"status": "ok"}
+
+
+@get("/health/ready", media_type=MediaType.JSON)
+async def ready(services: Services) -> Response[dict[str, str]]:
+    """The database answers, and its login is one that row-level security binds."""
+    try:
+        await services.database.check_login()
+    except (IndexUnavailable, Timeout) as fault:
+        return Response({"status": fault.code}, status_code=503)
+    return Response({"status": "ok"})
+
+
+@get("/metrics", media_type=MediaType.TEXT)
+async def metrics() -> Response[bytes]:
+    """Prometheus metrics of this process."""
+    return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
+
+
+@get(["/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"])
+async def protected_resource(request: Request[Any, Any, Any], services: Services) -> dict[str, Any]:
+    """RFC 9728 metadata of the resource `/mcp`."""
+    return {
+        "resource": f"{services.base_url}/mcp",
+        "resource_name": "Closed Stacks",
+        "authorization_servers": [],
+        "bearer_methods_supported": ["header"],
+        "scopes_supported": ["search"],
+    }
