@@ -71,8 +71,8 @@ def _printer(settings: Settings) -> TicketPrinter:
     return TicketPrinter(settings.ticket_key or secret(settings.data_dir, "ticket"))
 
 
-def build(settings: Settings, service_url: str) -> Services:
-    """Build every part of one process."""
+def build(settings: Settings, service_url: str, embedder: Embedder | None = None) -> Services:
+    """Build every part of one process; with an `embedder` that is loaded already, around that."""
     engine = create_engine(
         service_url,
         pool_size=settings.database_pool,
@@ -83,7 +83,7 @@ def build(settings: Settings, service_url: str) -> Services:
     authority = Authority()
     digest_key = settings.digest_key or secret(settings.data_dir, "digest")
     calls = CallLog(database, Spool(settings.data_dir / "audit" / "spool.jsonl"), digest_key)
-    embedder = Embedder.load(settings.model_dir or settings.data_dir / "models")
+    embedder = embedder or Embedder.load(settings.model_dir or settings.data_dir / "models")
     return Services(
         database=database,
         authority=authority,

@@ -74,6 +74,8 @@ def _provision_login(connection: Connection, service_url: str) -> None:
         _set_password(connection, login, url.password)
     connection.execute(text(f"GRANT stacks_service TO {login}"))
     database = connection.dialect.identifier_preparer.quote(str(url.database))
+    # Nobody gets in who was not let in, and the service makes no tables, not even temporary ones.
+    connection.execute(text(f"REVOKE ALL ON DATABASE {database} FROM PUBLIC"))
     connection.execute(text(f"GRANT CONNECT ON DATABASE {database} TO {login}"))
 
 

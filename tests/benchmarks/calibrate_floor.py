@@ -17,7 +17,7 @@ import sys
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from app.analysis.embedder import Embedder  # noqa: E402 (the repository is on the path only now)
-from app.analysis.floor import FILE, Floor, Thresholds  # noqa: E402
+from app.analysis.floor import FILE, Floor, Level, Thresholds  # noqa: E402
 from app.analysis.terms import document_terms, query_terms  # noqa: E402
 
 SETS = ("xquad_mixed", "danetqa", "cmrc2018_dev", "scifact_dev")
@@ -38,6 +38,7 @@ PATH_DEPTH, JUDGED, RANK_CONSTANT = 100, 50, 60
 K1, B, LENGTH = 1.2, 0.75, 120
 WEIGHT, LEAST_COVERAGE, LEAST_TERMS = 0.2, 0.05, 2
 LOST, FOREIGN_BY_MEANING = 0.015, 0.05
+SMALL, LARGE = 25, 1000
 Vectors = NDArray[np.float32]
 
 
@@ -76,8 +77,7 @@ class Case:
     coverage: NDArray[np.float64]
     neutral: NDArray[np.float64]
     terms: int
-    vector: Vectors
-    candidates: Vectors
+    chunks: int
 
     def words(self, weight: float = WEIGHT, least: float = LEAST_COVERAGE) -> float:
         return float(np.where(self.coverage >= least, self.cosine + weight * self.coverage, -1).max())
@@ -133,7 +133,7 @@ def load(folder: Path, name: str, vectorise: Vectoriser) -> Corpus:
 
 
 def language_directions(corpora: list[Corpus]) -> Vectors:
-    """Orthonormal (3, dimension): the span of the mean passages of English, Russian and Chinese, sets alike in weight."""
+    """Orthonormal (3, dimension): the span of the mean passages of each language, sets alike in weight."""
     means: dict[str, list[Vectors]] = defaultdict(list)
     for corpus in corpora:
         languages = np.array([p["lang"] for p in corpus.passages])
@@ -157,9 +157,7 @@ class Asker:
         cosine = (vectors @ vector).astype(float)
         best = fuse(cosine, score)
         neutral = (vectors[best] @ self.floor.neutral(vector)).astype(float)
-        return Case(
-            self.corpus.name, kind, scope, cosine[best], coverage[best], neutral, len(terms), vector, vectors[best]
-        )
+        return Case(self.corpus.name, kind, scope, cosine[best], coverage[best], neutral, len(terms), len(places))
 
     def lexical(self, terms: list[int], places: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Coverage and BM25 of every passage of the scope, with the scope's own statistics."""
@@ -228,19 +226,26 @@ def own_cases(asker: Asker, chance: random.Random) -> Iterator[Case]:
 
 
 def choose(every: list[Case]) -> Thresholds:
-    """The operating point: no made-up word by meaning and few foreign questions, then as high as losses allow."""
+    """The operating point, for small scopes and for whole corpora."""
+    small = level([case for case in every if case.scope == "small"], SMALL)
+    return Thresholds(
+        WEIGHT, LEAST_COVERAGE, LEAST_TERMS, small, level([c for c in every if c.scope == "whole"], LARGE)
+    )
+
+
+def level(every: list[Case], chunks: int) -> Level:
+    """No made-up word by meaning and few foreign questions; then as high as the losses of real questions allow."""
     made = max(case.meaning() for case in every if case.kind == "made up")
     foreign = np.quantile([case.meaning() for case in every if case.kind.startswith("from")], 1 - FOREIGN_BY_MEANING)
     by_meaning = float(np.ceil(max(made, foreign) * 200 + 0.01) / 200)
     own = [case for case in every if case.kind == "own"]
     levels = np.array([9.0 if case.meaning() >= by_meaning else case.words() for case in own])
-    near = float(np.floor(np.quantile(levels, LOST) * 1000) / 1000)
-    return Thresholds(WEIGHT, near, LEAST_COVERAGE, by_meaning, LEAST_TERMS)
+    return Level(chunks, float(np.floor(np.quantile(levels, LOST) * 1000) / 1000), by_meaning)
 
 
 def admitted(case: Case, floor: Floor) -> bool:
-    signals = zip(case.cosine, case.coverage, case.neutral, strict=True)
-    return any(floor.admits(c, v, n, case.terms) for c, v, n in signals)
+    bar = floor.bar(case.terms, case.chunks)
+    return any(bar.admits(c, v, n) for c, v, n in zip(case.cosine, case.coverage, case.neutral, strict=True))
 
 
 def auc(good: list[float], bad: list[float]) -> float:
@@ -296,9 +301,7 @@ def leave_one_out(every: list[Case], floor: Floor) -> None:
         held = [case for case in every if case.corpus == name]
         lost = 1 - np.mean([admitted(case, chosen) for case in held if case.kind == "own"])
         caught = 1 - np.mean([admitted(case, chosen) for case in held if case.kind.startswith("from")])
-        print(
-            f"chosen without {name:14} near {chosen.thresholds.near:.3f}, own lost {lost:.3f}, foreign empty {caught:.3f}"
-        )
+        print(f"chosen without {name:14} own lost {lost:.3f}, foreign empty {caught:.3f}")
 
 
 def main() -> None:
@@ -313,24 +316,22 @@ def main() -> None:
     corpora = [load(folder, name, vectorise) for name in SETS]
     texts = {"made up": made_up(360), "asked made up": made_up_asked(160), "everyday": everyday()}
     invented = {kind: (t, vectorise(t, vectorise.embedder.query)) for kind, t in texts.items()}
-    unset = Floor(vectorise.embedder.revision, Thresholds(0, 1, 1, 1, 1), language_directions(corpora))
+    unset = Floor(
+        vectorise.embedder.revision, Thresholds(0, 1, 1, Level(1, 1, 1), Level(2, 1, 1)), language_directions(corpora)
+    )
     every = [case for c in corpora for case in cases(c, [o for o in corpora if o is not c], invented, unset)]
     floor = Floor(unset.revision, choose(every), unset.languages)
     summary = report(every, floor)
     leave_one_out(every, floor)
-    print(json.dumps({"thresholds": vars_of(floor.thresholds), **summary}, indent=2))
+    print(json.dumps({"thresholds": asdict(floor.thresholds), **summary}, indent=2))
     if options.write:
         write(floor, vectorise.embedder.name, summary)
-
-
-def vars_of(thresholds: Thresholds) -> dict[str, float]:
-    return {name: getattr(thresholds, name) for name in Thresholds.__slots__}
 
 
 def write(floor: Floor, model: str, summary: dict[str, float]) -> None:
     entry = {
         "revision": floor.revision,
-        "thresholds": vars_of(floor.thresholds),
+        "thresholds": asdict(floor.thresholds),
         "provenance": {"date": f"{datetime.now(UTC):%Y-%m-%d}", "sets": list(SETS), **summary},
         "languages": [[round(float(x), 5) for x in row] for row in floor.languages],
     }

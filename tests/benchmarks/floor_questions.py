@@ -14,7 +14,8 @@ _PATTERNS = {
     "how do I clean {}|{} delivery near me|is {} good for my dog|recipe with {}|how to draw {} step by step",
     "ru": "где купить {}|как починить {}|у меня сломалось: {}|какой выбрать: {} для ребёнка|сколько стоит {}|"
     "как почистить {}|доставка на дом: {}|можно ли собаке {}|рецепт: {}|как нарисовать {} поэтапно",
-    "zh": "哪里可以买到{}|怎么修理{}|我的{}坏了|适合孩子的{}推荐|{}多少钱|怎么清洗{}|附近{}外卖|狗狗可以吃{}吗|{}的做法|怎么一步一步画{}",
+    "zh": "哪里可以买到{}|怎么修理{}|我的{}坏了|适合孩子的{}推荐|{}多少钱|"
+    "怎么清洗{}|附近{}外卖|狗狗可以吃{}吗|{}的做法|怎么一步一步画{}",
 }
 _THINGS = {
     "en": "a washing machine|pancakes|a bicycle tyre|strawberry jam|a leather sofa|garlic bread|an umbrella|hair dryer|"
