@@ -31,8 +31,17 @@ _FACTS = """
       AND NOT (d.removed_at IS NOT NULL AND v.published_until IS NOT NULL)
 """
 _VERSION = text(_FACTS.format(columns="NULL", join=""))
-_TEXT = text(_FACTS.format(columns="t.content, t.pages", join="JOIN document_texts t USING (document_id, version)"))
-_ORIGINAL = text(_FACTS.format(columns="o.content", join="JOIN originals o USING (document_id, version)"))
+_TEXT = text(
+    _FACTS.format(
+        columns="t.content, t.pages",
+        join="JOIN document_texts t ON t.document_id = v.document_id AND t.version = v.version",
+    )
+)
+_ORIGINAL = text(
+    _FACTS.format(
+        columns="o.content", join="JOIN originals o ON o.document_id = v.document_id AND o.version = v.version"
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,10 @@ class RunCluster:
                 connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
                 statements = ["ALTER DATABASE {} OWNER TO stacks_owner"]
                 if template is not None:  # privileges on a database are not cloned with it
-                    statements += ["REVOKE ALL ON DATABASE {} FROM PUBLIC", "GRANT CONNECT ON DATABASE {} TO stacks_login"]
+                    statements += [
+                        "REVOKE ALL ON DATABASE {} FROM PUBLIC",
+                        "GRANT CONNECT ON DATABASE {} TO stacks_login",
+                    ]
                 for statement in statements:
                     connection.execute(sql.SQL(statement).format(sql.Identifier(name)))
             yield database

@@ -63,17 +63,12 @@ def create(
         },
         state=State({"services": services, "resource_metadata": resource_metadata}),
         lifespan=list(lifespans),
-        allowed_hosts=AllowedHostsConfig(allowed_hosts=_host_names(services.allowed_hosts)),
+        allowed_hosts=AllowedHostsConfig(allowed_hosts=list(services.allowed_hosts), www_redirect=False),
         openapi_config=_openapi(services.version),
         request_max_body_size=services.upload_max + MULTIPART_OVERHEAD,
         logging_config=None,
         debug=False,
     )
-
-
-def _host_names(hosts: Sequence[str]) -> list[str]:
-    """Litestar compares host names without their ports."""
-    return sorted({host.rsplit(":", 1)[0] for host in hosts})
 
 
 def _openapi(version: str) -> OpenAPIConfig:
