@@ -58,7 +58,5 @@ async def _admitted(
         "chunks": judged,
     }
     rows = await transaction.connection.execute(_SIGNALS, values)
-    return any(
-        floor.admits(row.cosine, known.coverage(question.terms, row.covered), row.neutral, len(question.terms))
-        for row in rows
-    )
+    bar = floor.bar(len(question.terms), known.chunks)
+    return any(bar.admits(row.cosine, known.coverage(question.terms, row.covered), row.neutral) for row in rows)

@@ -15,7 +15,7 @@ from app.domain.access import AccessScope, Action
 from app.domain.calls import Call
 from app.domain.principal import Principal
 from app.domain.search import SearchAnswer, SearchRequest
-from app.errors import Denied, InsufficientScope, InvalidRequest
+from app.errors import ConfigurationError, Denied, InsufficientScope, InvalidRequest
 from app.search import candidates, fragments
 from app.search.arguments import search_request
 from app.search.candidates import Question
@@ -40,7 +40,7 @@ class SearchService:
         self._printer = printer
         self._calls = calls
         self._embedder = embedder
-        self._floor = Floor.load(embedder.name)
+        self._floor = _floor(embedder)
         self._base_url = base_url
 
     async def search(self, call: Call, principal: Principal, arguments: object) -> SearchAnswer:
@@ -74,6 +74,14 @@ class SearchService:
         ranked = await candidates.find(snapshot, scope, request.collection, question, self._floor, request.limit)
         found = await fragments.read(snapshot, scope, self._printer, ranked, self._base_url) if ranked else ()
         return SearchAnswer(found, await _editions(snapshot, scope, request.collection))
+
+
+def _floor(embedder: Embedder) -> Floor:
+    """The floor calibrated for exactly this model. Raises `NotConfigured`, `ConfigurationError`."""
+    floor = Floor.load(embedder.name)
+    if floor.revision != embedder.revision:
+        raise ConfigurationError("The relevance floor was calibrated for another revision of the embedding model.")
+    return floor
 
 
 def _refuse(scope: AccessScope, collection: str | None) -> None:

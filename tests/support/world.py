@@ -1,6 +1,7 @@
 """A world to fill: collections, documents and rules made through the same services that the entrypoints use."""
 
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
@@ -49,10 +50,8 @@ class World:
         """Make the role if need be, and these its members."""
         wanted = Members(**{kind: frozenset(names) for kind, names in members.items()})
         authority = self.services.authority
-        try:
+        with suppress(Conflict):
             await self.change(lambda transaction: roles.create(transaction, authority, OPERATOR, role), OPERATOR)
-        except Conflict:
-            pass
         await self.change(
             lambda transaction: roles.set_members(transaction, authority, OPERATOR, role, wanted), OPERATOR
         )
