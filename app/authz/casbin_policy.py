@@ -7,7 +7,6 @@ import casbin
 from casbin.model import Model
 from casbin.persist import Adapter
 
-from app.authz.rules import subject
 from app.domain.access import Action, PartyRules
 
 MODEL = (Path(__file__).parents[2] / "policies" / "model.conf").read_text()
@@ -36,4 +35,4 @@ def permits(known: PartyRules, action: Action, resources: Iterable[str]) -> bool
     model = Model()
     model.load_model_from_text(MODEL)
     enforcer = casbin.Enforcer(model, RowsAdapter(known, resources))
-    return bool(enforcer.enforce(subject(known.party), REQUESTED, action.value))
+    return bool(enforcer.enforce(known.subject, REQUESTED, action.value))

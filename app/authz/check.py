@@ -3,7 +3,7 @@
 from app.authz.casbin_policy import permits
 from app.authz.compile import Authority
 from app.db.session import Transaction
-from app.domain.access import AccessClass, AccessScope, Action, ScopedCollection
+from app.domain.access import AccessClass, AccessScope, Action, ScopedCollection, within
 from app.domain.principal import Principal
 from app.errors import Denied, InsufficientScope, NotFound
 
@@ -11,16 +11,8 @@ from app.errors import Denied, InsufficientScope, NotFound
 def still_permits(scope: AccessScope, collection: str, access_class: AccessClass) -> bool:
     """Ask Casbin once more, for one class as the text tables tell it, about every party to the call."""
     return all(
-        _within_bounds(known.party, scope.action, collection) and permits(known, scope.action, access_class.resources)
+        within(known.bounds, scope.action, collection) and permits(known, scope.action, access_class.resources)
         for known in scope.parties
-    )
-
-
-def _within_bounds(party: Principal, action: Action, collection: str) -> bool:
-    bounds = party.narrowing
-    return bounds is None or (
-        (bounds.actions is None or action in bounds.actions)
-        and (bounds.collections is None or collection in bounds.collections)
     )
 
 

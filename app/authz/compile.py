@@ -6,11 +6,12 @@ have the same effects get the same verdict, so Casbin is asked once for each suc
 
 from collections import OrderedDict
 from collections.abc import Iterable
+from datetime import datetime
 from threading import Lock
 from uuid import UUID
 
 from app.authz.casbin_policy import permits
-from app.authz.rules import LoadedRules, load
+from app.authz.rules import LoadedRules, load, party
 from app.db.session import Transaction
 from app.domain.access import (
     SYSTEM,
@@ -20,6 +21,7 @@ from app.domain.access import (
     Effect,
     ScopedCollection,
     collection_resource,
+    within,
 )
 from app.domain.principal import Principal
 
@@ -52,11 +54,13 @@ class Authority:
         return scope
 
 
-async def compile_scope(transaction: Transaction, principal: Principal, action: Action) -> AccessScope:
-    """Compile without keeping; with an actor, the intersection of every party's own scope."""
+async def compile_scope(
+    transaction: Transaction, principal: Principal, action: Action, *, at: datetime | None = None
+) -> AccessScope:
+    """Compile without keeping, by the rules of now or of `at`; with an actor, what all parties have in common."""
     scope, *others = [
-        _of_party(party, action, await load(transaction, party, action), transaction.policy_version)
-        for party in principal.parties
+        of_subject(principal, action, await load(transaction, party(one), action, at=at), transaction.policy_version)
+        for one in principal.parties
     ]
     for other in others:
         scope = _intersection(scope, other)
@@ -68,18 +72,19 @@ def _stands(scope: AccessScope, transaction: Transaction) -> bool:
     return current and (scope.expires_at is None or transaction.at < scope.expires_at)
 
 
-def _of_party(party: Principal, action: Action, loaded: LoadedRules, policy_version: int) -> AccessScope:
-    reached = _reached(party, action, loaded)
+def of_subject(principal: Principal, action: Action, loaded: LoadedRules, policy_version: int) -> AccessScope:
+    """The scope that loaded rules make, decided by Casbin; `principal` is whom it will be used for."""
+    reached = _reached(action, loaded)
     classes: dict[UUID, list[int]] = {id_: [] for id_ in reached}
     for access_class in _permitted(action, loaded):
         if access_class.collection_id in reached:
             classes[access_class.collection_id].append(access_class.id)
     return AccessScope(
-        principal=party,
+        principal=principal,
         action=action,
         policy_version=policy_version,
         collections={slug: ScopedCollection(id_, slug, tuple(sorted(classes[id_]))) for id_, slug in reached.items()},
-        system=_unnarrowed(party, action) and permits(loaded.rules, action, [SYSTEM]),
+        system=within(loaded.rules.bounds, action) and permits(loaded.rules, action, [SYSTEM]),
         parties=(loaded.rules,),
         expires_at=loaded.expires_at,
     )
@@ -96,11 +101,8 @@ def _permitted(action: Action, loaded: LoadedRules) -> Iterable[AccessClass]:
             yield touched.access_class
 
 
-def _reached(party: Principal, action: Action, loaded: LoadedRules) -> dict[UUID, str]:
+def _reached(action: Action, loaded: LoadedRules) -> dict[UUID, str]:
     """Collections that an allow rule reaches in whole or in part, save those that a deny covers whole."""
-    bounds = party.narrowing
-    if bounds is not None and bounds.actions is not None and action not in bounds.actions:
-        return {}
     allowing = [rule for rule in loaded.rules.rules if rule.effect is Effect.ALLOW]
     everywhere = any(rule.resource == SYSTEM for rule in allowing)
     allowed = {rule.collection_id for rule in allowing}
@@ -109,15 +111,9 @@ def _reached(party: Principal, action: Action, loaded: LoadedRules) -> dict[UUID
         id_: slug
         for id_, slug in loaded.collections.items()
         if (everywhere or id_ in allowed)
-        and (bounds is None or bounds.collections is None or slug in bounds.collections)
+        and within(loaded.rules.bounds, action, slug)
         and denied.isdisjoint((SYSTEM, collection_resource(id_)))
     }
-
-
-def _unnarrowed(party: Principal, action: Action) -> bool:
-    """Whether the party's token leaves system-wide rights for `action` in place: any bound to collections does not."""
-    bounds = party.narrowing
-    return bounds is None or (bounds.collections is None and (bounds.actions is None or action in bounds.actions))
 
 
 def _intersection(one: AccessScope, other: AccessScope) -> AccessScope:

@@ -8,15 +8,13 @@ from sqlalchemy import text
 
 from app.db.session import Transaction
 from app.domain.access import AccessClass, Action, Edge, Effect, PartyRules, Rule
-from app.domain.principal import Principal
+from app.domain.principal import Narrowing, Principal
 
 # `known` at the asked moment: granted by then and not revoked by then. `in_force`: within its own bounds too.
 _LOAD = text("""
 WITH RECURSIVE asked AS (SELECT coalesce(CAST(:at AS timestamptz), now()) AS at),
 held AS (
-    SELECT 'principal' AS kind, CAST(:principal AS text) AS name
-    UNION ALL
-    SELECT 'group', g FROM unnest(CAST(:groups AS text[])) AS g
+    SELECT kind, name FROM unnest(CAST(:kinds AS text[]), CAST(:names AS text[])) AS seed (kind, name)
     UNION
     SELECT m.container_kind, m.container
     FROM held h JOIN memberships m ON m.member_kind = h.kind AND m.member = h.name, asked
@@ -82,25 +80,46 @@ class LoadedRules:
     expires_at: datetime | None
 
 
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Whom rules are loaded for: a party to a call with the groups that its token claims, or a role or group alone."""
+
+    kind: str
+    name: str
+    groups: tuple[str, ...] = ()
+    bounds: Narrowing | None = None
+
+    @property
+    def qualified(self) -> str:
+        """Its name as Casbin sees it."""
+        return f"{self.kind}:{self.name}"
+
+
+def party(principal: Principal) -> Subject:
+    """The subject that a party to a call is."""
+    return Subject("principal", principal.key, principal.group_keys, principal.narrowing)
+
+
 async def load(
-    transaction: Transaction, party: Principal, action: Action, *, at: datetime | None = None
+    transaction: Transaction, subject: Subject, action: Action, *, at: datetime | None = None
 ) -> LoadedRules:
-    """Load what concerns `party` and `action`, now (in the transaction's snapshot) or as it stood `at` a moment."""
-    values = {"principal": party.key, "groups": list(party.group_keys), "action": action.value, "at": at}
+    """Load what concerns `subject` and `action`, now (in the transaction's snapshot) or as it stood `at` a moment."""
+    values = {
+        "kinds": [subject.kind, *("group" for _ in subject.groups)],
+        "names": [subject.name, *subject.groups],
+        "action": action.value,
+        "at": at,
+    }
     row = (await transaction.connection.execute(_LOAD, values)).one()
-    claimed = [Edge(subject(party), f"group:{group}") for group in party.group_keys]
+    claimed = [Edge(subject.qualified, f"group:{group}") for group in subject.groups]
     edges = (*claimed, *(Edge(member, container) for member, container in row.edges or ()))
+    rules = tuple(_rule(action, *fields) for fields in row.rules or ())
     return LoadedRules(
-        rules=PartyRules(party, edges, tuple(_rule(action, *fields) for fields in row.rules or ())),
+        rules=PartyRules(subject.qualified, subject.bounds, edges, rules),
         classes=tuple(_touched(*fields) for fields in row.classes or ()),
         collections={UUID(key): slug for key, slug in row.collections or ()},
         expires_at=row.expires_at,
     )
-
-
-def subject(party: Principal) -> str:
-    """The party's name as a subject of rules."""
-    return f"principal:{party.key}"
 
 
 def _rule(

@@ -62,6 +62,17 @@ class Database:
         """Run `work` in one READ COMMITTED transaction, committed when it returns. Raises as `read` does."""
         return await self.within(lambda: self._run(work, "READ COMMITTED", read_only=False), deadline=deadline)
 
+    async def rehearse(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        """Run `work` as `write` does, and take everything back: what would be, if this were done? Raises as `read`."""
+
+        async def rehearsed() -> T:
+            async with self._transaction("READ COMMITTED", read_only=False) as transaction:
+                result = await work(transaction)
+                await transaction.connection.rollback()
+                return result
+
+        return await self.within(rehearsed)
+
     async def _run(self, work: Callable[[Transaction], Awaitable[T]], isolation: str, *, read_only: bool) -> T:
         async with self._transaction(isolation, read_only=read_only) as transaction:
             return await work(transaction)

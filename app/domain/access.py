@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 if TYPE_CHECKING:
-    from app.domain.principal import Principal
+    from app.domain.principal import Narrowing, Principal
 
 
 class Action(StrEnum):
@@ -57,11 +57,23 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class PartyRules:
-    """One party to a call (the principal, or the agent acting for it) and the rules that speak of it."""
+    """One party to a call (the principal, or the agent acting for it) and the rules that speak of it.
 
-    party: "Principal"
+    `subject` is its name as Casbin sees it, `bounds` what its token was narrowed to.
+    """
+
+    subject: str
+    bounds: "Narrowing | None"
     edges: tuple[Edge, ...]
     rules: tuple[Rule, ...]
+
+
+def within(bounds: "Narrowing | None", action: Action, collection: str | None = None) -> bool:
+    """Whether a token's bounds leave `action` in place, on `collection` or (for None) on the whole system."""
+    if bounds is None:
+        return True
+    by_action = bounds.actions is None or action in bounds.actions
+    return by_action and (bounds.collections is None or collection in bounds.collections)
 
 
 @dataclass(frozen=True, slots=True)
