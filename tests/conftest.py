@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.postgres import TICKET_KEY, RunCluster, RunDatabase
+from support.server import ServerProcess
 from support.world import World
 
 from app import bootstrap
@@ -51,6 +52,13 @@ def postgres_template(postgres_cluster: RunCluster) -> Iterator[str]:
     """A migrated database to clone."""
     with postgres_cluster.template() as name:
         yield name
+
+
+@pytest.fixture(scope="session")
+def demo_server(run_dir: Path, model_dir: Path) -> Iterator[ServerProcess]:
+    """The demo as people start it, for every test that only reads (or writes to collections of its own)."""
+    with ServerProcess(run_dir / "demo", model_dir) as server:
+        yield server
 
 
 @pytest.fixture
