@@ -79,6 +79,16 @@ class CallLog:
 
         return await self.serve(call, carried_out)
 
+    async def rehearse(self, call: Call, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        """`serve` a call that only tries something out: what `work` does is taken back."""
+
+        async def carried_out() -> T:
+            result = await self._database.rehearse(partial(_noting_policy, call, work))
+            call.outcome = "ok"
+            return result
+
+        return await self.serve(call, carried_out)
+
     async def change(self, call: Call, work: Callable[[Transaction], Awaitable[T]]) -> T:
         """`serve` a call that changes something: the change and its row are committed together."""
 

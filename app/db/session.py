@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
@@ -14,7 +14,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.db.engine import refuse_unsafe_login
-from app.errors import IndexUnavailable, Timeout
+from app.errors import IndexUnavailable, StacksError, Timeout
 
 T = TypeVar("T")
 
@@ -33,6 +33,10 @@ class Transaction:
     at: datetime
     epoch: str
     backend: int
+
+
+class _TakenBack(StacksError):
+    """Ends a rehearsal, so that its transaction is rolled back."""
 
 
 class Database:
@@ -66,10 +70,12 @@ class Database:
         """Run `work` as `write` does, and take everything back: what would be, if this were done? Raises as `read`."""
 
         async def rehearsed() -> T:
-            async with self._transaction("READ COMMITTED", read_only=False) as transaction:
-                result = await work(transaction)
-                await transaction.connection.rollback()
-                return result
+            results: list[T] = []
+            with suppress(_TakenBack):
+                async with self._transaction("READ COMMITTED", read_only=False) as transaction:
+                    results.append(await work(transaction))
+                    raise _TakenBack
+            return results[0]
 
         return await self.within(rehearsed)
 

@@ -34,6 +34,24 @@ CREATE TABLE documents (
 -- Not unique: whoever may not see a document must not learn from a refusal that its source id is taken.
 CREATE INDEX documents_by_source ON documents (collection_id, source_id);
 
+-- Which class a document was in, and since when: "who could search this on 3 March" is a query.
+CREATE TABLE document_classes (
+    document_id uuid NOT NULL REFERENCES documents ON DELETE CASCADE,
+    class_id integer NOT NULL REFERENCES access_classes,
+    since timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+CREATE INDEX document_classes_by_document ON document_classes (document_id, since);
+CREATE FUNCTION remember_class() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+BEGIN
+    IF TG_OP = 'INSERT' OR NEW.class_id <> OLD.class_id THEN
+        INSERT INTO public.document_classes (document_id, class_id) VALUES (NEW.id, NEW.class_id);
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER remember_class AFTER INSERT OR UPDATE OF class_id ON documents
+FOR EACH ROW EXECUTE FUNCTION remember_class();
+
 -- state: staged (bytes stored, work to do), draft (indexed), published (has been), failed (see the job).
 -- Searchable while published_from <= corpus version < published_until.
 CREATE TABLE document_versions (
@@ -190,7 +208,9 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     op.execute("DROP TABLE class_sizes, class_terms, chunk_index, embedding_models")
-    op.execute("DROP TABLE chunks, document_texts, originals, document_versions, documents, editions")
+    op.execute("DROP TABLE chunks, document_texts, originals, document_versions, document_classes, documents")
+    op.execute("DROP TABLE editions")
+    op.execute("DROP FUNCTION remember_class()")
     op.execute("DROP FUNCTION class_keys(integer, integer[])")
     for event, _, _ in EVENTS:
         op.execute(f"DROP FUNCTION follow_live_{event}()")

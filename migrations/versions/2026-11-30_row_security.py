@@ -139,8 +139,8 @@ REVOKE ALL ON ALL TABLES IN SCHEMA public FROM PUBLIC;
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA public FROM PUBLIC;
 GRANT USAGE ON SCHEMA public TO stacks_service;
 GRANT SELECT ON policy_state, collections, access_classes, roles, memberships, grants, tokens, editions, documents,
-    document_versions, originals, document_texts, chunks, chunk_index, embedding_models, class_terms, class_sizes,
-    calls, jobs TO stacks_service;
+    document_classes, document_versions, originals, document_texts, chunks, chunk_index, embedding_models, class_terms,
+    class_sizes, calls, jobs TO stacks_service;
 GRANT INSERT ON collections, access_classes, roles, memberships, grants, tokens, editions, documents,
     document_versions, originals, document_texts, chunks, chunk_index, embedding_models, calls, jobs TO stacks_service;
 GRANT UPDATE (corpus_version) ON collections TO stacks_service;

@@ -13,7 +13,7 @@ from litestar.openapi import OpenAPIConfig
 from litestar.openapi.spec import Components, SecurityScheme
 from litestar.types import ASGIApp, Receive, Scope, Send
 
-from app.entrypoints.http import auditing, collecting, operating, problems, ruling, searching
+from app.entrypoints.http import access, auditing, collecting, operating, problems, ruling, searching
 from app.entrypoints.http.caller import provide_call, provide_caller, provide_services
 from app.entrypoints.services import Services
 from app.errors import StacksError
@@ -28,6 +28,7 @@ ROUTES: tuple[Any, ...] = (
     ruling.RoleController,
     ruling.GrantController,
     ruling.TokenController,
+    access.AccessController,
     auditing.CallController,
     operating.live,
     operating.ready,
