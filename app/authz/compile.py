@@ -40,8 +40,11 @@ class Authority:
         """What `principal` may use for `action`, by the rules in the transaction's own snapshot.
 
         A kept scope is used only at the policy version it was compiled from, and not past the next moment at which
-        a rule begins or ends. Raises what reading the database raises.
+        a rule begins or ends; in a transaction that writes, whose rules may never be committed, none is used or kept.
+        Raises what reading the database raises.
         """
+        if not transaction.snapshot:
+            return await compile_scope(transaction, principal, action)
         kept = self._kept.get((principal, action))
         if kept is not None and _stands(kept, transaction):
             return kept

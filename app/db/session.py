@@ -26,13 +26,18 @@ _STATE = text("""
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """One open transaction, with what a compiled scope and a ticket are bound to."""
+    """One open transaction, with what a compiled scope and a ticket are bound to.
+
+    `snapshot` says that it reads one committed state throughout: only then does `policy_version` tell which rules it
+    sees. A transaction that writes may see rules of its own that will never be committed.
+    """
 
     connection: AsyncConnection
     policy_version: int
     at: datetime
     epoch: str
     backend: int
+    snapshot: bool = False
 
 
 class _TakenBack(StacksError):
@@ -89,7 +94,9 @@ class Database:
             await connection.execution_options(isolation_level=isolation, postgresql_readonly=read_only)
             async with connection.begin():
                 state = (await connection.execute(_STATE)).one()
-                yield Transaction(connection, state.version, state.at, state.transaction, state.backend)
+                yield Transaction(
+                    connection, state.version, state.at, state.transaction, state.backend, snapshot=read_only
+                )
 
     async def within(self, work: Callable[[], Awaitable[T]], *, deadline: float | None = None) -> T:
         """Await `work` for at most `deadline` seconds (the database's own by default), then let go of it.
