@@ -15,7 +15,12 @@ RUN groupadd --system --gid 10001 stacks \
     && install --directory --owner=stacks --group=stacks --mode=0700 /var/lib/stacks
 # Root's, so that the service cannot change its own code.
 COPY --from=build /opt/stacks /opt/stacks
-ENV PATH=/opt/stacks/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 STACKS_DATA_DIR=/var/lib/stacks
+# onnxruntime reports its use to its maker unless it is told not to before it is loaded.
+ENV PATH=/opt/stacks/venv/bin:$PATH \
+    PYTHONUNBUFFERED=1 \
+    PYTHONDONTWRITEBYTECODE=1 \
+    ORT_DISABLE_TELEMETRY=1 \
+    STACKS_DATA_DIR=/var/lib/stacks
 WORKDIR /opt/stacks
 USER 10001:10001
 VOLUME /var/lib/stacks

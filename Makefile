@@ -10,6 +10,8 @@ COMPILE := build/lock/bin/uv pip compile --quiet --no-config --universal --pytho
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
+# onnxruntime reports its use to its maker unless it is told not to before it is loaded.
+export ORT_DISABLE_TELEMETRY := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint bench format lock secrets

@@ -188,6 +188,11 @@ def test_the_image_runs_as_nobody_in_particular_on_locked_packages() -> None:
     assert [name for name in copied if not (ROOT / name).exists()] == []
 
 
+def test_nothing_that_is_started_reports_to_a_third_party() -> None:
+    assert any("ORT_DISABLE_TELEMETRY=1" in line for line in DOCKERFILE if line.startswith("ENV "))
+    assert "export ORT_DISABLE_TELEMETRY := 1" in (ROOT / "Makefile").read_text()
+
+
 def test_compose_accepts_the_file() -> None:
     program = shutil.which("docker-compose")
     if program is None:
