@@ -1,5 +1,6 @@
 """The arguments of a search, checked strictly: nothing is coerced, nothing unknown is dropped."""
 
+import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
@@ -7,6 +8,8 @@ from app.domain.access import SLUG
 from app.domain.search import LIMIT_DEFAULT, LIMIT_MAX, QUERY_MAX, SearchRequest
 from app.errors import InvalidRequest
 
+# Letters and symbols by their category, and blank to the eye: Hangul fillers and the empty Braille cell.
+_FILLERS = "\u115f\u1160\u2800\u3164\uffa0"
 _FIELDS = ("query", "collection", "limit")
 INPUT_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -53,11 +56,18 @@ def _query(arguments: Mapping[str, Any]) -> str:
     query = arguments["query"]
     if not isinstance(query, str):
         raise InvalidRequest("query", "not a string", allowed=allowed)
-    if not query.strip() or len(query) > QUERY_MAX:
+    if len(query) > QUERY_MAX:
         raise InvalidRequest("query", f"{len(query)} characters", allowed=allowed)
     if "\x00" in query or any("\ud800" <= character <= "\udfff" for character in query):
         raise InvalidRequest("query", "holds a NUL or half of a surrogate pair", allowed=allowed)
+    if not any(map(_visible, query)):
+        raise InvalidRequest("query", "nothing visible in it", allowed=allowed)
     return query
+
+
+def _visible(character: str) -> bool:
+    """A letter, number, punctuation mark or symbol: no blank, control or format character, and no mere filler."""
+    return unicodedata.category(character)[0] in "LNPS" and character not in _FILLERS
 
 
 def _collection(arguments: Mapping[str, Any]) -> str | None:

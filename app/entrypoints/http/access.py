@@ -14,6 +14,7 @@ from app.authz.rules import Subject
 from app.domain.access import SLUG, Action
 from app.domain.calls import Call
 from app.domain.principal import Principal, is_principal_key
+from app.entrypoints.http.caller import named
 from app.entrypoints.http.ruling import GrantBody
 from app.entrypoints.services import Services
 from app.errors import InvalidRequest
@@ -56,7 +57,7 @@ class AccessController(Controller):
         at: datetime | None = None,
     ) -> Explanation:
         """The verdict, every rule that matched, and how the subject came by it."""
-        call.collection = _named(collection)
+        call.collection = named(collection)
         subject = subject_of(principal, role, groups)
         target = Target(collection, label, document)
         wanted = action_of(action)
@@ -88,7 +89,7 @@ class AccessController(Controller):
     @post("/preview", status_code=200)
     async def proposed(self, services: Services, caller: Principal, call: Call, data: Proposal) -> Change:
         """What a proposed rule would add and take away. Nothing is changed."""
-        call.collection = _named(data.grant.collection)
+        call.collection = named(data.grant.collection)
         subject = subject_of(data.principal, data.role, data.groups)
         wanted = NewGrant(**msgspec.structs.asdict(data.grant))
         return await services.calls.rehearse(
@@ -111,7 +112,7 @@ class AccessController(Controller):
         at: datetime | None = None,
     ) -> Searchers:
         """Every principal, group and role that may do this."""
-        call.collection = _named(collection)
+        call.collection = named(collection)
         target, wanted = Target(collection, label, document), action_of(action)
         found = await services.calls.read(
             call,
@@ -146,7 +147,3 @@ def moment(at: datetime | None) -> datetime | None:
     if at is not None and at.tzinfo is None:
         raise InvalidRequest("at", "without a time zone", allowed="RFC 3339 with an offset")
     return at
-
-
-def _named(collection: str | None) -> str | None:
-    return None if collection is None else collection[:63]

@@ -4,17 +4,25 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from litestar import Litestar, asgi
+from litestar import Litestar, Router, asgi
 from litestar.config.allowed_hosts import AllowedHostsConfig
-from litestar.datastructures import State
+from litestar.datastructures import ResponseHeader, State
 from litestar.di import Provide
 from litestar.exceptions import HTTPException
 from litestar.openapi import OpenAPIConfig
+from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.openapi.spec import Components, SecurityScheme
 from litestar.types import ASGIApp, Receive, Scope, Send
 
 from app.entrypoints.http import access, auditing, collecting, operating, problems, ruling, searching
-from app.entrypoints.http.caller import provide_call, provide_caller, provide_services
+from app.entrypoints.http.caller import (
+    PUBLIC,
+    provide_call,
+    provide_caller,
+    provide_services,
+    require_caller,
+    write_down,
+)
 from app.entrypoints.services import Services
 from app.errors import StacksError
 
@@ -46,7 +54,7 @@ def create(
 ) -> Litestar:
     """Build the application around `services`, with `mcp` mounted at `/mcp`."""
 
-    @asgi("/mcp", copy_scope=True)
+    @asgi("/mcp", copy_scope=True, opt={PUBLIC: True})  # the guard of its own asks for the credential
     async def mcp_endpoint(scope: Scope, receive: Receive, send: Send) -> None:
         await mcp(scope, receive, send)
 
@@ -54,14 +62,18 @@ def create(
         [*ROUTES, mcp_endpoint],
         dependencies={
             "services": Provide(provide_services, sync_to_thread=False),
-            "caller": Provide(provide_caller),
-            "call": Provide(provide_call),
+            "caller": Provide(provide_caller, sync_to_thread=False),
+            "call": Provide(provide_call, sync_to_thread=False),
         },
+        guards=[require_caller],
+        after_exception=[write_down],
         exception_handlers={
             StacksError: problems.of_ours,
             HTTPException: problems.of_litestar,
+            **dict.fromkeys(problems.UNREADABLE, problems.of_unreadable),
             Exception: problems.of_bugs,
         },
+        response_headers=[ResponseHeader(name=name, value=value) for name, value in problems.HEADERS.items()],
         state=State({"services": services, "resource_metadata": resource_metadata}),
         lifespan=list(lifespans),
         allowed_hosts=AllowedHostsConfig(allowed_hosts=list(services.allowed_hosts), www_redirect=False),
@@ -77,7 +89,9 @@ def _openapi(version: str) -> OpenAPIConfig:
     return OpenAPIConfig(
         title="Closed Stacks",
         version=version,
-        path="/schema",
+        openapi_router=Router("/schema", route_handlers=[], opt={PUBLIC: True}),
+        # The document alone: the pages that could show it load other people's programs from the network.
+        render_plugins=[JsonRenderPlugin(path=["/", "/openapi.json"])],
         components=Components(security_schemes={"bearer": bearer}),
         security=[{"bearer": []}],
     )

@@ -10,8 +10,11 @@ from litestar.datastructures import UploadFile
 from litestar.enums import RequestEncodingType
 from litestar.params import Body
 
+from app.db.session import Transaction
 from app.domain.calls import Call
 from app.domain.principal import Principal
+from app.entrypoints.http.caller import TAKES, named
+from app.entrypoints.http.fields import Line
 from app.entrypoints.http.paging import LIMIT_DEFAULT, NO_UUID, Page, after, limit_of, page
 from app.entrypoints.services import Services
 from app.ingest import collections, documents, jobs, publish, store
@@ -29,7 +32,7 @@ class NewCollection(msgspec.Struct, forbid_unknown_fields=True):
     """A collection to be made."""
 
     slug: str
-    title: str
+    title: Line
 
 
 class PublishOrder(msgspec.Struct, forbid_unknown_fields=True):
@@ -42,8 +45,8 @@ class UploadForm(msgspec.Struct, forbid_unknown_fields=True):
     """The multipart form of an upload. `labels` and `tags` may be repeated or separated by commas."""
 
     file: UploadFile
-    title: str | None = None
-    source_id: str | None = None
+    title: Line | None = None
+    source_id: Line | None = None
     labels: list[str] | str | None = None
     tags: list[str] | str | None = None
 
@@ -75,7 +78,7 @@ class CollectionController(Controller):
     @post()
     async def create(self, services: Services, caller: Principal, call: Call, data: NewCollection) -> CollectionCard:
         """Make a collection; who makes it owns it."""
-        call.collection = data.slug[:63]
+        call.collection = named(data.slug)
         return await services.calls.change(
             call,
             lambda transaction: collections.create(
@@ -86,7 +89,7 @@ class CollectionController(Controller):
     @get("/{slug:str}")
     async def shown(self, services: Services, caller: Principal, call: Call, slug: str) -> CollectionCard:
         """One collection."""
-        call.collection = slug[:63]
+        call.collection = named(slug)
         return await services.calls.read(
             call, lambda snapshot: collections.shown(snapshot, services.authority, caller, slug)
         )
@@ -102,7 +105,7 @@ class CollectionController(Controller):
         cursor: str | None = None,
     ) -> Page[DocumentCard]:
         """The documents that the caller may run or else search."""
-        call.collection = slug[:63]
+        call.collection = named(slug)
         start = after(cursor, UUID, NO_UUID)
         found = await services.calls.read(
             call,
@@ -112,7 +115,7 @@ class CollectionController(Controller):
         )
         return page(found, limit, lambda card: card.id)
 
-    @post("/{slug:str}/documents", status_code=202)
+    @post("/{slug:str}/documents", status_code=202, opt={TAKES: "multipart/form-data"})
     async def upload(
         self,
         services: Services,
@@ -122,7 +125,7 @@ class CollectionController(Controller):
         data: Annotated[UploadForm, Body(media_type=RequestEncodingType.MULTI_PART)],
     ) -> Receipt:
         """Upload a file as a draft; its job reads and indexes it."""
-        call.collection = slug[:63]
+        call.collection = named(slug)
         upload = Upload(
             file_name=data.file.filename,
             content=await data.file.read(services.upload_max + 1),
@@ -149,7 +152,7 @@ class CollectionController(Controller):
         self, services: Services, caller: Principal, call: Call, slug: str, data: PublishOrder | None = None
     ) -> Publication:
         """Make every draft of the collection its next edition."""
-        call.collection = slug[:63]
+        call.collection = named(slug)
         if data is not None and data.wait:
             await _settled(services, caller, slug)
         return await services.calls.change(
@@ -186,9 +189,11 @@ class DocumentController(Controller):
     async def remove(self, services: Services, caller: Principal, call: Call, document_id: UUID) -> None:
         """Take a document out of the next edition."""
         call.document_ids = (document_id,)
-        await services.calls.change(
-            call, lambda transaction: documents.remove(transaction, services.printer, caller, document_id)
-        )
+
+        async def removed(transaction: Transaction) -> None:
+            call.collection = await documents.remove(transaction, services.printer, caller, document_id)
+
+        await services.calls.change(call, removed)
 
 
 @get("/api/v1/jobs/{job_id:uuid}")

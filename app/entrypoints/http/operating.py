@@ -5,17 +5,20 @@ from typing import Any
 from litestar import MediaType, Request, Response, get
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
+from app.entrypoints.http.caller import PUBLIC
 from app.entrypoints.services import Services
 from app.errors import IndexUnavailable, Timeout
 
+OPEN = {PUBLIC: True}
 
-@get("/health/live", media_type=MediaType.JSON)
+
+@get("/health/live", media_type=MediaType.JSON, opt=OPEN, security=[{}])
 async def live() -> dict[str, str]:
     """The process answers."""
     return {"status": "ok"}
 
 
-@get("/health/ready", media_type=MediaType.JSON)
+@get("/health/ready", media_type=MediaType.JSON, opt=OPEN, security=[{}])
 async def ready(services: Services) -> Response[dict[str, str]]:
     """The database answers, and its login is one that row-level security binds."""
     try:
@@ -25,13 +28,17 @@ async def ready(services: Services) -> Response[dict[str, str]]:
     return Response({"status": "ok"})
 
 
-@get("/metrics", media_type=MediaType.TEXT)
+@get("/metrics", media_type=MediaType.TEXT, opt=OPEN, security=[{}])
 async def metrics() -> Response[bytes]:
     """Prometheus metrics of this process."""
     return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
 
 
-@get(["/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"])
+@get(
+    ["/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"],
+    opt=OPEN,
+    security=[{}],
+)
 async def protected_resource(request: Request[Any, Any, Any], services: Services) -> dict[str, Any]:
     """RFC 9728 metadata of the resource `/mcp`."""
     return {

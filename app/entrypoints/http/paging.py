@@ -15,6 +15,7 @@ K = TypeVar("K")
 
 LIMIT_DEFAULT = 50
 LIMIT_MAX = 200
+KEY_MAX = 200
 NO_UUID = UUID(int=0)
 
 
@@ -37,7 +38,10 @@ def after(cursor: str | None, key: Callable[[str], K], first: K) -> K:
     if cursor is None:
         return first
     try:
-        return key(base64.urlsafe_b64decode(cursor.encode("ascii")).decode())
+        text = base64.b64decode(cursor, altchars=b"-_", validate=True).decode()
+        if "\x00" in text or len(text) > KEY_MAX:
+            raise ValueError
+        return key(text)
     except (ValueError, binascii.Error) as error:
         raise InvalidRequest("cursor", "not one of ours", allowed="next_cursor of an earlier page") from error
 

@@ -5,19 +5,39 @@ from typing import Any
 import structlog
 from litestar import Request, Response
 from litestar.exceptions import HTTPException
+from litestar.types import Scope
 
+from app.domain.calls import Call
 from app.entrypoints.bearer import challenge, scope_challenge
 from app.errors import InsufficientScope, StacksError, Unauthenticated
 
 log = structlog.get_logger()
 
 PROBLEM = "application/problem+json"
+HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
+# What a body that is nested too deep, or whose text is no text, makes of the parsers before any code of ours.
+UNREADABLE = (RecursionError, UnicodeDecodeError)
 _BY_STATUS = {400: "invalid_request", 404: "not_found", 405: "invalid_request", 413: "payload_too_large"}
+_DETAILS = {404: "No such path.", 405: "This path does not take that method.", 413: "Larger than is taken here."}
+_FORM = "The request is not of the form that /schema describes."
+
+
+def call_of(scope: Scope) -> Call | None:
+    """The call that the guard began, if the request came as far."""
+    call: Call | None = scope.get("state", {}).get("call")
+    return call
+
+
+def code_of(error: Exception) -> str:
+    """The outcome code of an error that is not one of ours."""
+    if isinstance(error, HTTPException):
+        return _BY_STATUS.get(error.status_code, "invalid_request" if error.status_code < 500 else "internal")
+    return "invalid_request" if isinstance(error, UNREADABLE) else "internal"
 
 
 def of_ours(request: Request[Any, Any, Any], error: StacksError) -> Response[dict[str, Any]]:
     """A problem document for one of our own errors."""
-    headers = {"cache-control": "no-store"}
+    headers = dict(HEADERS)
     if isinstance(error, Unauthenticated):
         presented = "authorization" in request.headers
         headers["www-authenticate"] = challenge(request.app.state.resource_metadata, presented=presented)
@@ -31,20 +51,29 @@ def of_ours(request: Request[Any, Any, Any], error: StacksError) -> Response[dic
     return Response(body, status_code=error.http_status, media_type=PROBLEM, headers=headers)
 
 
-def of_litestar(_: Request[Any, Any, Any], error: HTTPException) -> Response[dict[str, Any]]:
+def of_litestar(request: Request[Any, Any, Any], error: HTTPException) -> Response[dict[str, Any]]:
     """A problem document for what the framework refused: an unknown path, a body that is no JSON, a wrong type."""
-    status = error.status_code
-    code = _BY_STATUS.get(status, "invalid_request" if status < 500 else "internal")
-    if status >= 500:
+    if error.status_code >= 500:
         log.error("framework fault", cause=type(error.__cause__ or error).__name__)
-    body = problem(status, code, _detail(error))
-    return Response(body, status_code=status, media_type=PROBLEM, headers={"cache-control": "no-store"})
+    return _of_others(request, error.status_code, code_of(error), _detail(error))
 
 
-def of_bugs(_: Request[Any, Any, Any], bug: Exception) -> Response[dict[str, Any]]:
-    """A problem document for a bug outside any call. Only its type goes to the log."""
+def of_unreadable(request: Request[Any, Any, Any], error: Exception) -> Response[dict[str, Any]]:
+    """A problem document for a body on which a parser gave up."""
+    return _of_others(request, 400, code_of(error), _FORM)
+
+
+def of_bugs(request: Request[Any, Any, Any], bug: Exception) -> Response[dict[str, Any]]:
+    """A problem document for a bug outside any handler. Only its type goes to the log."""
     log.error("unhandled", cause=type(bug).__name__)
-    return Response(problem(500, "internal", StacksError.default_message), status_code=500, media_type=PROBLEM)
+    return _of_others(request, 500, code_of(bug), StacksError.default_message)
+
+
+def _of_others(request: Request[Any, Any, Any], status: int, code: str, detail: str) -> Response[dict[str, Any]]:
+    call = call_of(request.scope)
+    known = {} if call is None else {"call_id": str(call.call_id)}
+    body = problem(status, code, detail, **known)
+    return Response(body, status_code=status, media_type=PROBLEM, headers=HEADERS)
 
 
 def problem(status: int, code: str, detail: str, **more: Any) -> dict[str, Any]:
@@ -59,6 +88,4 @@ def _detail(error: HTTPException) -> str:
     fields = sorted({str(one["key"]) for one in extra if isinstance(one, dict) and one.get("key")})
     if fields:
         return f"Wrong or missing: {', '.join(fields)}. The schema at /schema says what is allowed."
-    return {404: "No such path.", 405: "This path does not take that method."}.get(
-        error.status_code, "The request is not of the form that /schema describes."
-    )
+    return _DETAILS.get(error.status_code, _FORM)

@@ -7,9 +7,18 @@ from typing import Any
 from mcp.server.context import ServerRequestContext
 
 from app.db.session import Database
+from app.domain.access import Action
 from app.domain.principal import Principal
-from app.entrypoints.bearer import bearer, challenge
-from app.errors import IndexUnavailable, InternalError, InvalidRequest, StacksError, Timeout, Unauthenticated
+from app.entrypoints.bearer import bearer, challenge, scope_challenge
+from app.errors import (
+    IndexUnavailable,
+    InsufficientScope,
+    InternalError,
+    InvalidRequest,
+    StacksError,
+    Timeout,
+    Unauthenticated,
+)
 from app.identity import tokens
 
 _CALLER = "stacks.caller"
@@ -20,7 +29,10 @@ Application = Callable[[Any, Receive, Send], Awaitable[None]]
 
 
 class Guard:
-    """Lets a request in with its principal attached; answers 401 itself otherwise.
+    """Lets a POST in with its principal attached; answers 401, 403 or 405 itself otherwise.
+
+    There are no sessions, so there is nothing for a GET to listen to: a stream would only outlive the token it began
+    with.
 
     While the database is away nobody can be told from anybody. A well-formed credential is then let through with the
     fault attached in the place of a principal: the protocol's own pages answer, and every tool says what is wrong.
@@ -34,15 +46,21 @@ class Guard:
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         """ASGI."""
         try:
-            credential = bearer(scope["headers"])
-            caller = await self._identify(credential)
+            caller = await self._identify(bearer(scope["headers"]))
+            if isinstance(caller, Principal):
+                _require_scope(caller)
         except InvalidRequest as error:
-            await _refuse(send, 400, error, None)
+            await _refuse(send, error)
         except Unauthenticated as error:
             presented = any(name == b"authorization" for name, _ in scope["headers"])
-            await _refuse(send, 401, error, challenge(self._resource_metadata, presented=presented))
+            await _refuse(send, error, ("www-authenticate", challenge(self._resource_metadata, presented=presented)))
+        except InsufficientScope as error:
+            await _refuse(send, error, ("www-authenticate", scope_challenge(self._resource_metadata, error.action)))
         else:
-            await self._application({**scope, _CALLER: caller}, receive, send)
+            if scope["method"] == "POST":
+                await self._application({**scope, _CALLER: caller}, receive, send)
+            else:
+                await _refuse(send, InvalidRequest("method", "not taken here", allowed="POST"), ("allow", "POST"), 405)
 
     async def _identify(self, credential: str) -> Principal | StacksError:
         if not tokens.looks_like_token(credential):
@@ -62,12 +80,23 @@ async def caller_of(context: ServerRequestContext) -> Principal:
     raise caller if isinstance(caller, StacksError) else InternalError()
 
 
-async def _refuse(send: Send, status: int, error: StacksError, challenged: str | None) -> None:
+def _require_scope(caller: Principal) -> None:
+    """Raise `InsufficientScope` for a token that was narrowed to other actions than any tool here needs."""
+    bounds = caller.narrowing
+    if bounds is not None and bounds.actions is not None and Action.SEARCH not in bounds.actions:
+        raise InsufficientScope(Action.SEARCH)
+
+
+async def _refuse(
+    send: Send, error: StacksError, header: tuple[str, str] | None = None, status: int | None = None
+) -> None:
     body = json.dumps({"error": error.code, "message": error.message}).encode()
-    headers = [(b"content-type", b"application/json"), (b"cache-control", b"no-store")]
-    headers.append((b"content-length", str(len(body)).encode()))
-    if challenged is not None:
-        headers.append((b"www-authenticate", challenged.encode()))
-    start: dict[str, Any] = {"type": "http.response.start", "status": status, "headers": headers}
+    headers = [("content-type", "application/json"), ("cache-control", "no-store"), ("content-length", str(len(body)))]
+    headers += [header] if header else []
+    start: dict[str, Any] = {
+        "type": "http.response.start",
+        "status": status or error.http_status,
+        "headers": [(name.encode(), value.encode()) for name, value in headers],
+    }
     await send(start)
     await send({"type": "http.response.body", "body": body})

@@ -6,6 +6,7 @@ does not know. Without sessions, so that every request proves its identity anew,
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 
 from mcp.server.caching import CacheHint
 from mcp.server.context import ServerRequestContext
@@ -27,7 +28,6 @@ from app.domain.principal import Principal
 from app.entrypoints.mcp import tools
 from app.entrypoints.mcp.guard import Guard, caller_of
 from app.entrypoints.services import Services
-from app.errors import StacksError
 from app.identity import tokens
 
 INSTRUCTIONS = (
@@ -44,13 +44,11 @@ def build(services: Services, entrypoint: Entrypoint, caller: Caller) -> Server:
         return ListToolsResult(tools=tools.listed())
 
     async def call_tool(context: ServerRequestContext, params: CallToolRequestParams) -> CallToolResult:
+        identify = partial(caller, context)
         if params.name != tools.SEARCH:
+            await tools.refuse_unknown(services, entrypoint, identify)
             raise MCPError(INVALID_PARAMS, "Unknown tool; tools/list names the ones there are.")
-        try:
-            principal = await caller(context)
-        except StacksError as error:
-            return tools.failure(error)
-        return await tools.search_documents(services, entrypoint, principal, params.arguments or {})
+        return await tools.search_documents(services, entrypoint, identify, params.arguments or {})
 
     return Server(
         "closed-stacks",

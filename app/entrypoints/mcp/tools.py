@@ -1,17 +1,21 @@
 """The tools as MCP describes and calls them. Arguments are checked by us, strictly, not by the SDK."""
 
 import json
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 
 from app.domain.calls import Call, Entrypoint
 from app.domain.principal import Principal
+from app.domain.search import SearchAnswer
 from app.entrypoints.envelope import OUTPUT_SCHEMA, answered, failed
 from app.entrypoints.services import Services
-from app.errors import StacksError
+from app.errors import InvalidRequest, StacksError
 from app.search.arguments import INPUT_SCHEMA
 
+Identify = Callable[[], Awaitable[Principal]]  # raises what stands in the way of telling who calls
 SEARCH = "search_documents"
 DESCRIPTION = (
     "Search the documents that the caller may read, and nothing else; rights come from the caller's token, never from "
@@ -44,20 +48,32 @@ def listed() -> list[Tool]:
 
 
 async def search_documents(
-    services: Services, entrypoint: Entrypoint, principal: Principal, arguments: dict[str, Any]
+    services: Services, entrypoint: Entrypoint, identify: Identify, arguments: dict[str, Any]
 ) -> CallToolResult:
-    """Carry out one `search_documents`; every outcome is a result, and none ends the session."""
-    call = Call(entrypoint, SEARCH, principal)
+    """Carry out one `search_documents` for whom `identify` tells; every outcome is a result, none ends the session."""
+    call = Call(entrypoint, SEARCH)
+
+    async def searched() -> SearchAnswer:
+        call.principal = await identify()
+        return await services.search.search(call, call.principal, arguments)
+
     try:
-        answer = await services.calls.serve(call, lambda: services.search.search(call, principal, arguments))
+        answer = await services.calls.serve(call, searched)
     except StacksError as error:
-        return failure(error)
+        return _result(failed(error), is_error=True)
     return _result(answered(call, answer), is_error=False)
 
 
-def failure(error: StacksError) -> CallToolResult:
-    """The result that tells of a failure."""
-    return _result(failed(error), is_error=True)
+async def refuse_unknown(services: Services, entrypoint: Entrypoint, identify: Identify) -> None:
+    """Write down that a tool was called which this instance does not have. Its name is the client's own text."""
+    call = Call(entrypoint, "unknown tool")
+
+    async def refused() -> None:
+        call.principal = await identify()
+        raise InvalidRequest("name", "no such tool", allowed="the tools that tools/list names")
+
+    with suppress(StacksError):
+        await services.calls.serve(call, refused)
 
 
 def _result(envelope: dict[str, Any], *, is_error: bool) -> CallToolResult:
