@@ -57,6 +57,12 @@ BEGIN
     RETURN payload;
 END $$;
 
+-- Whether the ticket of this transaction is good: so a service whose key is not ours is told so when it starts.
+CREATE FUNCTION ticket_holds() RETURNS boolean
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+    SELECT public.ticket_payload() IS NOT NULL
+$$;
+
 -- Everything one party is, by transitive membership: {kind, name} pairs.
 CREATE FUNCTION party_subjects(party jsonb) RETURNS TABLE (kind text, name text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
@@ -143,7 +149,7 @@ GRANT SELECT ON policy_state, collections, access_classes, roles, memberships, g
     class_sizes, calls, jobs TO stacks_service;
 GRANT INSERT ON collections, access_classes, roles, memberships, grants, tokens, editions, documents,
     document_versions, originals, document_texts, chunks, chunk_index, embedding_models, calls, jobs TO stacks_service;
-GRANT UPDATE (corpus_version) ON collections TO stacks_service;
+GRANT UPDATE (corpus_version, owner, purge_confirmer) ON collections TO stacks_service;
 GRANT UPDATE (revoked_at, revoked_by) ON memberships, grants, tokens TO stacks_service;
 GRANT UPDATE (class_id, title, tags, removed_at) ON documents TO stacks_service;
 GRANT UPDATE (state, title, media_type, published_at, published_from, published_until)
@@ -151,7 +157,7 @@ GRANT UPDATE (state, title, media_type, published_at, published_from, published_
 GRANT UPDATE (live_from, live_until) ON chunk_index TO stacks_service;
 GRANT UPDATE (status, progress, code, message, attempts, leased_until, finished_at) ON jobs TO stacks_service;
 GRANT DELETE ON originals TO stacks_service;
-GRANT EXECUTE ON FUNCTION ticket_classes(text[]), class_keys(integer, integer[]) TO stacks_service;
+GRANT EXECUTE ON FUNCTION ticket_classes(text[]), ticket_holds(), class_keys(integer, integer[]) TO stacks_service;
 """
 
 
@@ -180,7 +186,7 @@ def downgrade() -> None:
             op.execute(f"DROP POLICY {table}_{command.lower()} ON {table}")
         op.execute(f"ALTER TABLE {table} NO FORCE ROW LEVEL SECURITY, DISABLE ROW LEVEL SECURITY")
     op.execute("DROP FUNCTION ticket_classes(text[]), party_classes(jsonb, text), party_subjects(jsonb)")
-    op.execute("DROP FUNCTION ticket_payload()")
+    op.execute("DROP FUNCTION ticket_holds(), ticket_payload()")
     op.execute("DROP TABLE ticket_keys")
     op.execute("REVOKE ALL ON ALL TABLES IN SCHEMA public FROM stacks_service")
     op.execute("REVOKE ALL ON ALL FUNCTIONS IN SCHEMA public FROM stacks_service")

@@ -21,6 +21,8 @@ CREATE TABLE collections (
     slug text NOT NULL UNIQUE CHECK (slug ~ '^[a-z0-9][a-z0-9-]{0,62}$'),
     title text NOT NULL CHECK (length(title) BETWEEN 1 AND 200),
     owner text NOT NULL,
+    -- Whoever confirms a purge is never the one who runs the collection: two people, or it does not happen.
+    purge_confirmer text CHECK (purge_confirmer <> owner),
     corpus_version integer NOT NULL DEFAULT 0 CHECK (corpus_version >= 0),
     created_at timestamptz NOT NULL DEFAULT now()
 );

@@ -30,9 +30,7 @@ async def test_a_scope_is_kept_while_its_rules_stand(world: World) -> None:
     services = world.services
 
     async def compiled() -> object:
-        return await services.database.read(
-            lambda snapshot: services.authority.compile(snapshot, OWNER, Action.SEARCH)
-        )
+        return await services.database.read(lambda snapshot: services.authority.compile(snapshot, OWNER, Action.SEARCH))
 
     first = await compiled()
     assert await compiled() is first

@@ -19,6 +19,7 @@ from app.errors import Conflict
 from app.identity import tokens
 from app.identity.tokens import NewToken
 from app.ingest import collections, publish, store
+from app.ingest.collections import NewCollection
 from app.ingest.publish import Publication
 from app.ingest.store import Receipt, Upload
 
@@ -61,7 +62,7 @@ class World:
         services = self.services
         await self.change(
             lambda transaction: collections.create(
-                transaction, services.authority, by, slug, slug.title(), services.owner_actions
+                transaction, services.authority, by, NewCollection(slug, slug.title()), services.owner_actions
             ),
             by,
         )

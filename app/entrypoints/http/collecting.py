@@ -5,7 +5,7 @@ from typing import Annotated
 from uuid import UUID
 
 import msgspec
-from litestar import Controller, delete, get, post
+from litestar import Controller, delete, get, post, put
 from litestar.datastructures import UploadFile
 from litestar.enums import RequestEncodingType
 from litestar.params import Body
@@ -29,10 +29,18 @@ POLL_SECONDS = 0.5
 
 
 class NewCollection(msgspec.Struct, forbid_unknown_fields=True):
-    """A collection to be made."""
+    """A collection to be made. Who confirms purges can be named later, and is never the owner."""
 
     slug: str
-    title: Line
+    title: str
+    purge_confirmer: str | None = None
+
+
+class CustodiansBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Who runs a collection and who confirms its purges: two different people."""
+
+    owner: str
+    purge_confirmer: str | None = None
 
 
 class PublishOrder(msgspec.Struct, forbid_unknown_fields=True):
@@ -82,7 +90,25 @@ class CollectionController(Controller):
         return await services.calls.change(
             call,
             lambda transaction: collections.create(
-                transaction, services.authority, caller, data.slug, data.title, services.owner_actions
+                transaction,
+                services.authority,
+                caller,
+                collections.NewCollection(data.slug, data.title, data.purge_confirmer),
+                services.owner_actions,
+            ),
+        )
+
+    @put("/{slug:str}/custodians")
+    async def appoint(
+        self, services: Services, caller: Principal, call: Call, slug: str, data: CustodiansBody
+    ) -> CollectionCard:
+        """Hand a collection over: its owner, and who confirms purges, who is somebody else."""
+        call.collection = named(slug)
+        wanted = collections.Custodians(data.owner, data.purge_confirmer)
+        return await services.calls.change(
+            call,
+            lambda transaction: collections.appoint(
+                transaction, services.authority, caller, slug, wanted, services.owner_actions
             ),
         )
 
