@@ -42,7 +42,7 @@ DIRECT = RUNTIME.union(*EXTRAS.values())
 
 def imported(*folders: str) -> dict[str, str]:
     """Each top-level package from elsewhere that the folders import, and a file that does."""
-    own = {"app", "acceptance", "support"} | {path.stem for path in (ROOT / "tests").rglob("*.py")}
+    own = {"app", "acceptance"} | {path.stem for path in (ROOT / "tests").rglob("*")}
     found: dict[str, str] = {}
     for path in (path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
