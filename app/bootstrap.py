@@ -2,7 +2,12 @@
 
 import asyncio
 import logging
+import multiprocessing
+import os
+import signal
+import socket
 import sys
+import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -12,6 +17,7 @@ import structlog
 import uvicorn
 from litestar import Litestar
 from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
 
 from app import config
 from app.analysis.embedder import Embedder
@@ -31,7 +37,7 @@ from app.entrypoints.cli.main import Kit, command_line
 from app.entrypoints.http.application import create
 from app.entrypoints.mcp.server import HttpMcp, serve_stdio
 from app.entrypoints.services import Services
-from app.errors import ConfigurationError
+from app.errors import ConfigurationError, IndexUnavailable
 from app.ingest.parse.process import ParserLimits
 from app.ingest.worker import Worker
 from app.search.reading import Reader
@@ -53,7 +59,8 @@ class Postgres:
 def postgres(settings: Settings) -> Iterator[Postgres]:
     """The configured Postgres, or a hold on the embedded one. Raises `ConfigurationError`, `IndexUnavailable`."""
     if settings.database_url:
-        yield Postgres(_with_driver(settings.database_url), _with_driver(settings.database_owner_url), None)
+        owner_url = _with_driver("DATABASE_OWNER_URL", settings.database_owner_url)
+        yield Postgres(_with_driver("DATABASE_URL", settings.database_url), owner_url, None)
         return
     cluster = EmbeddedCluster(settings.data_dir, shared_buffers=settings.shared_buffers)
     with cluster as address:
@@ -61,10 +68,13 @@ def postgres(settings: Settings) -> Iterator[Postgres]:
         yield Postgres(service, address.url(OWNER_LOGIN, secret(settings.data_dir, "owner")), cluster)
 
 
-def _with_driver(url: str) -> str:
+def _with_driver(setting: str, url: str) -> str:
     if not url:
         return ""
-    return make_url(url).set(drivername="postgresql+psycopg").render_as_string(hide_password=False)
+    try:
+        return make_url(url).set(drivername="postgresql+psycopg").render_as_string(hide_password=False)
+    except (ArgumentError, ValueError):
+        raise ConfigurationError(f"{config.PREFIX}{setting} is wrong; allowed: a Postgres URL.") from None
 
 
 def _printer(settings: Settings) -> TicketPrinter:
@@ -73,13 +83,8 @@ def _printer(settings: Settings) -> TicketPrinter:
 
 def build(settings: Settings, service_url: str, embedder: Embedder | None = None) -> Services:
     """Build every part of one process; with an `embedder` that is loaded already, around that."""
-    engine = create_engine(
-        service_url,
-        pool_size=settings.database_pool,
-        statement_timeout_ms=int(settings.database_seconds * 1000),
-    )
-    database = Database(engine, deadline_seconds=settings.database_seconds)
     printer = _printer(settings)
+    database = _database(settings, service_url, printer)
     authority = Authority()
     digest_key = settings.digest_key or secret(settings.data_dir, "digest")
     calls = CallLog(database, Spool(settings.data_dir / "audit" / "spool.jsonl"), digest_key)
@@ -100,6 +105,12 @@ def build(settings: Settings, service_url: str, embedder: Embedder | None = None
     )
 
 
+def _database(settings: Settings, service_url: str, printer: TicketPrinter) -> Database:
+    milliseconds = int(settings.database_seconds * 1000)
+    engine = create_engine(service_url, pool_size=settings.database_pool, statement_timeout_ms=milliseconds)
+    return Database(engine, check_tickets=printer.check, deadline_seconds=settings.database_seconds)
+
+
 def _limits(settings: Settings) -> ParserLimits:
     seconds = settings.parser_seconds
     return ParserLimits(memory_bytes=settings.parser_memory_bytes, cpu_seconds=seconds, wall_seconds=1.5 * seconds)
@@ -109,15 +120,44 @@ def _limits(settings: Settings) -> ParserLimits:
 async def services(settings: Settings) -> AsyncIterator[Services]:
     """The parts, on a database that was found safe, for as long as the context lasts.
 
-    Raises `ConfigurationError` for a login that row-level security would not bind.
+    Raises `ConfigurationError` for a login that row-level security would not bind, `IndexUnavailable`.
     """
     with postgres(settings) as found:
         built = build(settings, found.service_url)
         try:
-            await built.database.check_login()
+            await _admit(built.database)
             yield built
         finally:
             await built.database.close()
+
+
+async def _admit(database: Database) -> None:
+    """The check of a start, which says more than a call may: whoever started us reads it."""
+    try:
+        await database.check_login()
+    except IndexUnavailable as fault:
+        raise IndexUnavailable("Postgres does not answer the service login. Is STACKS_DATABASE_URL right?") from fault
+
+
+async def _check_before_serving(settings: Settings, service_url: str) -> None:
+    database = _database(settings, service_url, _printer(settings))
+    try:
+        await _admit(database)
+    finally:
+        await database.close()
+
+
+def _refuse_taken_port(settings: Settings) -> None:
+    """Raise `ConfigurationError` where nothing could listen: said here, where one process says it once, and plainly."""
+    with socket.socket(socket.AF_INET6 if ":" in settings.host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((settings.host, settings.port))
+        except OSError as error:
+            raise ConfigurationError(
+                f"Cannot listen on {settings.host}:{settings.port} ({error.strerror}). STACKS_HOST and STACKS_PORT "
+                "name an address of this machine and a port that nobody listens on."
+            ) from None
 
 
 def migrate_all(settings: Settings) -> None:
@@ -130,7 +170,7 @@ def migrate_all(settings: Settings) -> None:
 
 
 async def _ensure_builtin(settings: Settings, service_url: str) -> None:
-    database = Database(create_engine(service_url), deadline_seconds=settings.database_seconds)
+    database = _database(settings, service_url, _printer(settings))
     try:
         await database.write(builtin.ensure)
     finally:
@@ -139,6 +179,7 @@ async def _ensure_builtin(settings: Settings, service_url: str) -> None:
 
 def create_app() -> Litestar:
     """The ASGI application of one server process; the server calls this in each."""
+    _end_with_parent()
     settings = config.load()
     _log_to_stderr(settings)
     hold = postgres(settings)
@@ -160,12 +201,29 @@ def create_app() -> Litestar:
     return create(built, mcp.application, metadata, [lifespan])
 
 
+def _end_with_parent() -> None:
+    """One of several server processes must not go on listening, unattended, when the one that started it was killed."""
+    parent = multiprocessing.parent_process()
+
+    def follow() -> None:
+        if parent is not None:
+            parent.join()
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=follow, name="end with parent", daemon=True).start()
+
+
 def serve(settings: Settings) -> None:
-    """Serve until told to stop: server processes, ingest workers, and the embedded Postgres kept running."""
+    """Serve until told to stop: server processes, ingest workers, and the embedded Postgres kept running.
+
+    Raises `ConfigurationError` and `IndexUnavailable` before anything listens.
+    """
     _log_to_stderr(settings)
+    _refuse_taken_port(settings)
     with postgres(settings) as found:
         if found.cluster is not None:
             migrate_all(settings)
+        asyncio.run(_check_before_serving(settings, found.service_url))
         with Attendants(settings.ingest_workers, found.cluster):
             uvicorn.run(
                 "app.bootstrap:create_app",
@@ -182,7 +240,6 @@ def serve(settings: Settings) -> None:
 
 async def work(settings: Settings, stop: asyncio.Event) -> None:
     """Run one ingest worker until `stop`."""
-    _log_to_stderr(settings)
     async with services(settings) as parts:
         await parts.worker.run(stop)
 
@@ -204,7 +261,8 @@ def _log_to_stderr(settings: Settings) -> None:
 
 
 def main() -> None:
-    """The command `stacks`."""
+    """The command `stacks`. SIGTERM ends it as Ctrl-C does, so that what it holds is given up in order."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     command_line(
         Kit(
             settings=config.load,

@@ -1,13 +1,14 @@
 """The call log: one row a call, durable before the answer leaves.
 
 When Postgres cannot take the row, it goes to a spool on disk (fsync'd) and the call fails; the spool is written back
-as soon as the database answers again. No row carries a fragment, a secret or a query's words.
+when the database takes a row again. No row carries a fragment, a secret or a query's words.
 """
 
 import asyncio
 import hashlib
 import hmac
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -15,11 +16,12 @@ from typing import Any, TypeVar
 
 import structlog
 from sqlalchemy import text
+from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
 
 from app.audit.spool import Spool
 from app.db.session import Database, Transaction
 from app.domain.calls import Call
-from app.errors import InternalError, StacksError
+from app.errors import IndexUnavailable, InternalError, StacksError
 
 T = TypeVar("T")
 log = structlog.get_logger()
@@ -42,6 +44,7 @@ class CallLog:
         self._database = database
         self._spool = spool
         self._key = digest_key.encode()
+        self._writing_back: asyncio.Task[None] | None = None
 
     def digest(self, query: str) -> str:
         """A keyed digest, by which equal queries can be found without their words being kept."""
@@ -57,7 +60,8 @@ class CallLog:
             result = await work()
         except asyncio.CancelledError:
             call.outcome = "cancelled"
-            await asyncio.shield(asyncio.ensure_future(self.record(call)))
+            with suppress(StacksError):  # the row waits in the spool then, or the alarm has been sounded
+                await asyncio.shield(asyncio.ensure_future(self.record(call)))
             raise
         except StacksError as error:
             await self._failed(call, error, error)
@@ -109,7 +113,10 @@ class CallLog:
         call.outcome = error.code
         error.call_id = call.call_id
         self._tell(call, cause)
-        await self.record(call)
+        if isinstance(error, IndexUnavailable):  # the caller has waited for the database once, and that is enough
+            self._keep(_row(call))
+        else:
+            await self.record(call)
 
     def _tell(self, call: Call, error: Exception) -> None:
         """Tell the operator about faults (never about ordinary refusals), by type and place, not by value."""
@@ -119,25 +126,58 @@ class CallLog:
         log.error("call failed", call_id=str(call.call_id), operation=call.operation, causes=causes, at=_place(error))
 
     async def record(self, call: Call) -> None:
-        """Write `call` down in a transaction of its own, unless the change it made has taken it along already."""
+        """Write `call` down in a transaction of its own, unless the change it made has taken it along already.
+
+        Raises what stood in the way (`IndexUnavailable`, `Timeout`), or `InternalError`; the row waits in the spool.
+        """
         if call.recorded:
             return
         row = _row(call)
         try:
             await self._database.write(lambda transaction: self._insert(transaction, row))
         except StacksError as fault:
-            fault.call_id = call.call_id
-            self._spool.append({**row, "outcome": fault.code if row["outcome"] in _SUCCESSES else row["outcome"]})
+            self._keep_failed(row, fault)
             raise
+        except SQLAlchemyError as refusal:  # it answers, and does not take the row: a right is missing, a disk is full
+            unspoken = InternalError()
+            self._keep_failed(row, unspoken)
+            self._tell(call, refusal)
+            raise unspoken from refusal
         call.recorded = True
-        await self._write_back()
+        if self._writing_back is None or self._writing_back.done():
+            self._writing_back = asyncio.ensure_future(self._write_back())
+
+    def _keep_failed(self, row: dict[str, Any], fault: StacksError) -> None:
+        fault.call_id = row["call_id"]
+        self._keep({**row, "outcome": fault.code if row["outcome"] in _SUCCESSES else row["outcome"]})
+
+    def _keep(self, row: dict[str, Any]) -> None:
+        """Let a row wait in the spool. Raises `InternalError`, with an alarm, when the disk cannot take it either."""
+        try:
+            self._spool.append(row)
+        except OSError as fault:
+            log.critical("ALARM: a call can be written down nowhere", call_id=str(row["call_id"]), errno=fault.errno)
+            unspoken = InternalError()
+            unspoken.call_id = row["call_id"]
+            raise unspoken from fault
 
     async def _write_back(self) -> None:
-        for claimed in self._spool.claimed():
-            for row in self._spool.rows(claimed):
-                values = {**row, "at": datetime.fromisoformat(row["at"])}
-                await self._database.write(partial(self._insert, row=values))
-            claimed.unlink(missing_ok=True)
+        """Write down what waits; what cannot be written waits on. Nobody's call waits for it."""
+        try:
+            for claimed in self._spool.claimed():
+                for row in self._spool.rows(claimed):
+                    await self._write_row_back(row, claimed)
+                claimed.unlink(missing_ok=True)
+        except (StacksError, SQLAlchemyError, OSError) as fault:
+            log.warning("the call spool waits", cause=type(fault).__name__)
+
+    async def _write_row_back(self, row: dict[str, Any], claimed: Path) -> None:
+        values = {**row, "at": datetime.fromisoformat(row["at"])}
+        try:
+            await self._database.write(partial(self._insert, row=values))
+        except (DataError, IntegrityError):  # this row alone is at fault: the others must not wait for it for ever
+            log.critical("ALARM: a row of the call spool is refused by the database", call_id=row["call_id"])
+            self._spool.refuse(row, claimed)
 
     @staticmethod
     async def _insert(transaction: Transaction, row: dict[str, Any]) -> None:
@@ -158,7 +198,7 @@ def _row(call: Call) -> dict[str, Any]:
         "actor": principal.actor.key if principal and principal.actor else None,
         "entrypoint": call.entrypoint.value,
         "operation": call.operation,
-        "collection": call.collection,
+        "collection": None if call.collection is None else _storable(call.collection),
         "outcome": call.outcome,
         "corpus_versions": list(call.corpus_versions),
         "policy_version": call.policy_version,
@@ -167,6 +207,11 @@ def _row(call: Call) -> dict[str, Any]:
         "latency_ms": call.latency_ms,
         "query_digest": call.query_digest,
     }
+
+
+def _storable(name: str) -> str:
+    """A name as a client sent it may hold what Postgres takes in no text: NUL, halves of surrogate pairs."""
+    return name.encode(errors="backslashreplace").decode().replace("\0", "\\x00")
 
 
 def _place(error: BaseException) -> str:

@@ -9,6 +9,10 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import structlog
+
+log = structlog.get_logger()
+
 
 class Spool:
     """An append-only file of rows, each durable (fsync) before `append` returns."""
@@ -20,12 +24,7 @@ class Spool:
     def append(self, row: dict[str, Any]) -> None:
         """Keep `row`. Raises `OSError` when the disk cannot take it either."""
         with self._locked():
-            descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-            try:
-                os.write(descriptor, json.dumps(row, default=str).encode() + b"\n")
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            _append(self._path, row)
 
     def claimed(self) -> list[Path]:
         """Set aside what waits, and return every file set aside (also by a process that died before it was done)."""
@@ -37,12 +36,20 @@ class Spool:
 
     @staticmethod
     def rows(claimed: Path) -> list[dict[str, Any]]:
-        """The rows of a file set aside; none if another process has finished with it meanwhile."""
+        """The rows of a file set aside; none if another process has finished with it meanwhile.
+
+        A line that was cut short is no row: its `append` never returned, so no answer was given on its strength.
+        """
         try:
-            lines = claimed.read_text().splitlines()
+            lines = claimed.read_bytes().splitlines()
         except FileNotFoundError:
             return []
-        return [json.loads(line) for line in lines]
+        return [row for line in lines if line and (row := _row(line)) is not None]
+
+    @staticmethod
+    def refuse(row: dict[str, Any], claimed: Path) -> None:
+        """Keep a row that the database will never take beside the spool, for the operator. Raises `OSError`."""
+        _append(claimed.with_name("refused.jsonl"), row)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -52,3 +59,24 @@ class Spool:
             yield
         finally:
             os.close(descriptor)
+
+
+def _append(path: Path, row: dict[str, Any]) -> None:
+    # A line end on either side: what a crash or a full disk cut short before us must not swallow this row.
+    data = b"\n" + json.dumps(row, default=str).encode() + b"\n"
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        while data:
+            data = data[os.write(descriptor, data) :]
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _row(line: bytes) -> dict[str, Any] | None:
+    try:
+        row: dict[str, Any] = json.loads(line)
+    except ValueError:
+        log.error("a row of the call spool was cut short")
+        return None
+    return row

@@ -3,6 +3,8 @@
 from typing import Any
 
 from pgvector.psycopg import register_vector_async
+from psycopg import AsyncConnection as DriverConnection
+from psycopg import ProgrammingError
 from sqlalchemy import event, text
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
@@ -32,22 +34,34 @@ def create_engine(url: str, *, pool_size: int = 10, statement_timeout_ms: int = 
 
     @event.listens_for(engine.sync_engine, "connect")
     def _register(connection: DBAPIConnection, _record: Any) -> None:
-        connection.run_async(register_vector_async)
+        connection.run_async(_speak_vectors)
 
     return engine
+
+
+async def _speak_vectors(connection: DriverConnection[Any]) -> None:
+    try:
+        await register_vector_async(connection)
+    except ProgrammingError:
+        return  # no such type here: `refuse_unsafe_login` says what is missing, and where there are no vectors none fit
 
 
 _LOGIN = text("""
     SELECT current_setting('server_version_num')::int AS postgres, r.rolsuper, r.rolbypassrls, r.rolcreaterole,
            (SELECT extversion FROM pg_extension WHERE extname = 'vector') AS vector,
-           to_regclass('public.policy_state') IS NOT NULL AS migrated,
+           to_regclass('public.policy_state') IS NOT NULL AND to_regprocedure('public.ticket_holds()') IS NOT NULL
+               AS migrated,
            pg_has_role(current_user, (SELECT nspowner FROM pg_namespace WHERE nspname = 'public'), 'MEMBER')
                AS schema_owner,
            EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'v')
                    AND pg_has_role(current_user, c.relowner, 'MEMBER')
                    AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.deptype = 'e')) AS owns,
            EXISTS (SELECT FROM pg_roles p WHERE (p.rolsuper OR p.rolbypassrls)
-                   AND pg_has_role(current_user, p.oid, 'MEMBER')) AS may_become
+                   AND pg_has_role(current_user, p.oid, 'MEMBER')) AS may_become,
+           EXISTS (SELECT FROM pg_roles p WHERE p.rolname = 'stacks_service'
+                   AND pg_has_role(current_user, p.oid, 'USAGE')) AS serves,
+           has_any_column_privilege(to_regclass('public.ticket_keys'), 'SELECT, INSERT, UPDATE')
+               OR has_table_privilege(to_regclass('public.calls'), 'UPDATE, DELETE, TRUNCATE') AS meddles
     FROM pg_roles r WHERE r.rolname = current_user
 """)
 
@@ -73,9 +87,16 @@ async def refuse_unsafe_login(connection: AsyncConnection) -> None:
         )
     if login.postgres < MINIMUM_POSTGRES:
         raise ConfigurationError("Postgres 15 or newer is needed.")
-    refuse_old_vector(login.vector)
     if not login.migrated:
         raise ConfigurationError("The database is not migrated. Run: stacks migrate")
+    if login.meddles:
+        raise ConfigurationError(
+            "The service login may read the ticket key or change the call log. Use a login that is a member of "
+            "stacks_service and of nothing else for STACKS_DATABASE_URL."
+        )
+    if not login.serves:
+        raise ConfigurationError("The service login is not a member of stacks_service. Run: stacks migrate")
+    refuse_old_vector(login.vector)
     if (await connection.execute(_UNPROTECTED)).scalar_one() != 5:
         raise ConfigurationError("Row-level security is not in force on every table with text. Run: stacks migrate")
 

@@ -47,18 +47,27 @@ class _TakenBack(StacksError):
 class Database:
     """The service's way to Postgres. Every use goes through `within`, so none outlives its deadline."""
 
-    def __init__(self, engine: AsyncEngine, *, deadline_seconds: float = 5.0) -> None:
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        *,
+        check_tickets: Callable[[Transaction], Awaitable[None]],
+        deadline_seconds: float = 5.0,
+    ) -> None:
+        """`check_tickets` raises `ConfigurationError` where the database would not take our tickets."""
         self._engine = engine
+        self._check_tickets = check_tickets
         self._deadline = deadline_seconds
         self._abandoned: set[asyncio.Future[Any]] = set()
 
     async def check_login(self) -> None:
-        """Raise `ConfigurationError` unless the login is one that row-level security binds."""
+        """Raise `ConfigurationError` unless row-level security binds the login, and takes the tickets made here."""
         await self.within(self._check_login)
 
     async def _check_login(self) -> None:
         async with self._engine.connect() as connection:
             await refuse_unsafe_login(connection)
+        await self._run(self._check_tickets, "REPEATABLE READ", read_only=True)
 
     async def read(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         """Run `work` in one REPEATABLE READ, READ ONLY transaction.

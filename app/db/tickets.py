@@ -10,12 +10,15 @@ from sqlalchemy import text
 
 from app.db.session import Transaction
 from app.domain.access import Action
-from app.domain.principal import Principal
+from app.domain.principal import LOCAL_ISSUER, Principal
+from app.errors import ConfigurationError
 
 LIFETIME_SECONDS = 60
 BLOCK = 64  # bytes, of SHA-256
 
 _SET = text("SELECT set_config('stacks.ticket', :ticket, true)")
+_HOLDS = text("SELECT ticket_holds()")
+_SOMEBODY = Principal(LOCAL_ISSUER, "the ticket check")  # whose rights, if any, are not asked
 
 
 class TicketPrinter:
@@ -29,6 +32,15 @@ class TicketPrinter:
         body = base64.b64encode(json.dumps(_payload(transaction, principal, action)).encode())
         signature = hmac.new(self._key, body, hashlib.sha256).hexdigest()
         await transaction.connection.execute(_SET, {"ticket": f"{body.decode()}.{signature}"})
+
+    async def check(self, transaction: Transaction) -> None:
+        """Raise `ConfigurationError` where the database knows another key, and so would show nobody anything."""
+        await self.present(transaction, _SOMEBODY, Action.SEARCH)
+        if not (await transaction.connection.execute(_HOLDS)).scalar_one():
+            raise ConfigurationError(
+                "The ticket key here is not the one that the database was migrated with. Set STACKS_TICKET_KEY (or "
+                "the file secrets/ticket in the data directory) to that one, or run: stacks migrate"
+            )
 
     def pads(self) -> tuple[bytes, bytes]:
         """The key combined with HMAC's inner and outer padding (RFC 2104), as `ticket_keys` stores it."""

@@ -52,6 +52,7 @@ class Lease:
     version: int
     principal: Principal = field(repr=False)
     attempts: int
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +69,20 @@ class JobCard:
     finished_at: datetime | None
 
 
-async def take(transaction: Transaction, only: UUID | None = None) -> Lease | None:
-    """Lease the oldest job that waits or whose worker is gone, or `only` that one; None when there is none."""
-    row = (await transaction.connection.execute(_TAKE, {"lease": LEASE_SECONDS, "only": only})).one_or_none()
+async def take(transaction: Transaction, only: UUID | None = None, seconds: float = LEASE_SECONDS) -> Lease | None:
+    """Lease the oldest job that waits or whose worker is gone, or `only` that one; None when there is none.
+
+    A worker that gives no sign of life for `seconds` is taken for gone.
+    """
+    row = (await transaction.connection.execute(_TAKE, {"lease": seconds, "only": only})).one_or_none()
     if row is None:
         return None
-    return Lease(row.id, row.document_id, row.version, from_json(row.requested_by), row.attempts)
+    return Lease(row.id, row.document_id, row.version, from_json(row.requested_by), row.attempts, seconds)
 
 
 async def renew(transaction: Transaction, lease: Lease, progress: float) -> bool:
     """Keep a job for another lease and note its progress (0..1); False when another worker has it by now."""
-    values = {"id": lease.id, "attempts": lease.attempts, "lease": LEASE_SECONDS, "progress": progress}
+    values = {"id": lease.id, "attempts": lease.attempts, "lease": lease.seconds, "progress": progress}
     return (await transaction.connection.execute(_RENEW, values)).rowcount == 1
 
 

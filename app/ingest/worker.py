@@ -1,8 +1,10 @@
 """One job from lease to end: read the original, parse, chunk, embed, write. A fault fails this job alone."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 from uuid import UUID
 
 import structlog
@@ -20,9 +22,11 @@ from app.ingest.index import Indexed, Model
 from app.ingest.jobs import Lease
 from app.ingest.parse.process import ParserLimits, parse_isolated
 
+T = TypeVar("T")
 log = structlog.get_logger()
 
-BATCH = 16  # chunks between two signs of life
+BATCH = 16  # chunks between two notes of progress
+SIGNS_OF_LIFE = 4  # at least, in the time that a lease lasts
 WRITE_SECONDS = 300.0
 IDLE_SECONDS = 0.5
 
@@ -46,6 +50,7 @@ class Worker:
     printer: TicketPrinter
     embedder: Embedder
     limits: ParserLimits
+    lease_seconds: float = jobs.LEASE_SECONDS
 
     async def run(self, stop: asyncio.Event) -> None:
         """Take jobs until `stop` is set. While the database is away, wait for it."""
@@ -63,7 +68,7 @@ class Worker:
 
         Raises `IndexUnavailable` or `Timeout`; the job then goes back by its lease.
         """
-        lease = await self.database.write(partial(jobs.take, only=only))
+        lease = await self.database.write(partial(jobs.take, only=only, seconds=self.lease_seconds))
         if lease is None:
             return False
         try:
@@ -78,14 +83,16 @@ class Worker:
 
     async def _carry_out(self, lease: Lease) -> None:
         content, file_name = await self.database.read(lambda transaction: self._original(transaction, lease))
-        extracted = await asyncio.to_thread(parse_isolated, content, file_name, None, limits=self.limits)
-        parts = await asyncio.to_thread(self._chunks, extracted)
+        parse = partial(parse_isolated, content, file_name, limits=self.limits)
+        extracted = await self._alive(lease, 0.0, parse)
+        parts = await self._alive(lease, 0.0, partial(self._chunks, extracted))
         if not parts:
             raise EmptyDocument
         indexed: list[Indexed] = []
         for start in range(0, len(parts), BATCH):
-            await self._sign_of_life(lease, start / len(parts))
-            indexed += await asyncio.to_thread(self._embed, parts[start : start + BATCH])
+            progress = start / len(parts)
+            await self._sign_of_life(lease, progress)
+            indexed += await self._alive(lease, progress, partial(self._embed, parts[start : start + BATCH]))
         await self._sign_of_life(lease, 0.99)
         await self.database.write(
             lambda transaction: self._write(transaction, lease, extracted, indexed), deadline=WRITE_SECONDS
@@ -112,6 +119,14 @@ class Worker:
         except ValueError:
             return None
 
+    async def _alive(self, lease: Lease, progress: float, work: Callable[[], T]) -> T:
+        """Do work that blocks in a thread, and keep the lease meanwhile, however long it takes."""
+        task = asyncio.ensure_future(asyncio.to_thread(work))
+        task.add_done_callback(_seen)
+        while not (await asyncio.wait({task}, timeout=lease.seconds / SIGNS_OF_LIFE))[0]:
+            await self._sign_of_life(lease, progress)
+        return task.result()
+
     async def _sign_of_life(self, lease: Lease, progress: float) -> None:
         if not await self.database.write(partial(jobs.renew, lease=lease, progress=progress)):
             raise LeaseLost
@@ -132,6 +147,12 @@ class Worker:
         await transaction.connection.execute(_FAIL, values)
         await transaction.connection.execute(_DROP, values)
         await jobs.end(transaction, lease, "failed", failure.failure, failure.message)
+
+
+def _seen(task: "asyncio.Future[T]") -> None:
+    """Nobody waits for work whose lease was lost: its failure is not to be told as one that was forgotten."""
+    if not task.cancelled():
+        task.exception()
 
 
 async def _pause(stop: asyncio.Event, seconds: float) -> None:
