@@ -53,7 +53,8 @@ class Attendants:
 
 def _worker() -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "app", "worker", "--tethered"]
-    return subprocess.Popen(command, stdin=subprocess.PIPE)
+    # In a session of its own: a terminal's Ctrl-C reaches this process alone, which then unties its workers.
+    return subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
 
 
 def _end(worker: subprocess.Popen[bytes]) -> None:

@@ -12,8 +12,9 @@ from app.db.embedded import EmbeddedCluster, processes
 
 
 @pytest.fixture
-def scratch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def scratch(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A directory that other accounts can walk through (pytest's own are closed), also the temporary one."""
+    tmp_path_factory.getbasetemp()  # settled before the temporary directory is another one for a while
     path = Path(tempfile.mkdtemp(prefix="stacks-")).resolve()
     path.chmod(0o711)
     monkeypatch.setattr(tempfile, "tempdir", str(path))
