@@ -122,6 +122,7 @@ async def services(settings: Settings) -> AsyncIterator[Services]:
 
     Raises `ConfigurationError` for a login that row-level security would not bind, `IndexUnavailable`.
     """
+    _log_to_stderr(settings)  # standard output belongs to what a command prints, and to MCP
     with postgres(settings) as found:
         built = build(settings, found.service_url)
         try:
@@ -267,6 +268,7 @@ def main() -> None:
         Kit(
             settings=config.load,
             described=config.described,
+            hold=postgres,
             services=services,
             migrate=migrate_all,
             serve=serve,

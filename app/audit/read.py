@@ -6,8 +6,11 @@ from uuid import UUID
 
 from sqlalchemy import text
 
+from app.authz.compile import Authority
 from app.db.session import Transaction
-from app.domain.access import AccessScope
+from app.domain.access import AccessScope, Action
+from app.domain.principal import Principal
+from app.errors import Denied
 
 # An auditor reads rows as they are. An owner reads the calls that named or searched its collections, and of their
 # ids and editions only its own: a search over several collections is not a way to learn of the others.
@@ -57,6 +60,14 @@ class CallRecord:
     chunk_ids: list[UUID]
     latency_ms: float
     query_digest: str | None
+
+
+async def reach(transaction: Transaction, authority: Authority, by: Principal) -> AccessScope:
+    """The calls that `by` may read, as a scope for the functions below. Raises `Denied` where there are none."""
+    scope = await authority.compile(transaction, by, Action.AUDIT)
+    if not (scope.system or scope.collections):
+        raise Denied
+    return scope
 
 
 async def page(

@@ -135,6 +135,30 @@ async def set_members(
     return wanted
 
 
+async def add_members(
+    transaction: Transaction, authority: Authority, by: Principal, name: str, joining: Members
+) -> Members:
+    """Put `joining` into a role beside those who are in it; all its members then. Raises as `set_members`."""
+    await transaction.connection.execute(_LOCK, {"name": name})
+    present = await members(transaction, authority, by, name)
+    return await set_members(transaction, authority, by, name, Members.of(present.pairs() | joining.pairs()))
+
+
+async def remove_members(
+    transaction: Transaction, authority: Authority, by: Principal, name: str, leaving: Members
+) -> Members:
+    """Take `leaving` out of a role; all its members then.
+
+    Raises as `set_members`, and `NotFound` when one of them is not in it: a name misspelt must not look like done.
+    """
+    await transaction.connection.execute(_LOCK, {"name": name})
+    present = await members(transaction, authority, by, name)
+    strangers = sorted(member for _, member in leaving.pairs() - present.pairs())
+    if strangers:
+        raise NotFound(f"Not in this role: {', '.join(strangers)}.")
+    return await set_members(transaction, authority, by, name, Members.of(present.pairs() - leaving.pairs()))
+
+
 def _check_names(wanted: Members) -> None:
     for field, names in (("principals", wanted.principals), ("groups", wanted.groups)):
         for name in names:

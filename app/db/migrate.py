@@ -4,6 +4,7 @@ from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
+from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, create_engine, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import OperationalError
@@ -41,6 +42,11 @@ def migrate(owner_url: str, service_url: str, printer: TicketPrinter, *, revisio
         raise IndexUnavailable("Postgres does not answer the owner login.") from fault
 
 
+def head() -> str:
+    """The newest revision that this code knows."""
+    return str(ScriptDirectory(str(MIGRATIONS)).get_current_head())
+
+
 def downgrade(owner_url: str, revision: str) -> None:
     """Take the schema back to `revision` (`base` for nothing at all)."""
     engine = create_engine(owner_url, poolclass=NullPool)
@@ -73,6 +79,7 @@ def _provision_login(connection: Connection, service_url: str) -> None:
         connection.execute(text(f"CREATE ROLE {login} LOGIN NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE"))
         _set_password(connection, login, url.password)
     connection.execute(text(f"GRANT stacks_service TO {login}"))
+    connection.execute(text("GRANT SELECT ON alembic_version TO stacks_service"))  # `stacks status` compares it
     database = connection.dialect.identifier_preparer.quote(str(url.database))
     # Nobody gets in who was not let in, and the service makes no tables, not even temporary ones.
     connection.execute(text(f"REVOKE ALL ON DATABASE {database} FROM PUBLIC"))

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from sqlalchemy import text
 
+from app.authz.compile import Authority
 from app.db.session import Transaction
 from app.db.tickets import TicketPrinter
 from app.domain.access import Action
@@ -40,6 +41,11 @@ _SHOW = text("""
     SELECT j.id, j.status, j.progress, j.document_id, j.code, j.message, j.created_at, j.finished_at
     FROM jobs j JOIN documents d ON d.id = j.document_id WHERE j.id = :id
 """)
+_COUNTS = text("""
+    SELECT count(*) FILTER (WHERE status = 'queued') AS queued, count(*) FILTER (WHERE status = 'running') AS running,
+           count(*) FILTER (WHERE status = 'failed') AS failed
+    FROM jobs WHERE collection_id = ANY(:collections)
+""")
 _WAITING = text("SELECT count(*) FROM jobs WHERE collection_id = :collection AND status IN ('queued', 'running')")
 
 
@@ -67,6 +73,22 @@ class JobCard:
     message: str | None
     created_at: datetime
     finished_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobCounts:
+    """How many jobs wait, are in hand, and have failed."""
+
+    queued: int
+    running: int
+    failed: int
+
+
+async def counts(transaction: Transaction, authority: Authority, by: Principal) -> JobCounts:
+    """The jobs of the collections that `by` may ingest into, counted."""
+    scope = await authority.compile(transaction, by, Action.INGEST)
+    values = {"collections": [part.id for part in scope.collections.values()]}
+    return JobCounts(*(await transaction.connection.execute(_COUNTS, values)).one())
 
 
 async def take(transaction: Transaction, only: UUID | None = None, seconds: float = LEASE_SECONDS) -> Lease | None:

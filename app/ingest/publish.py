@@ -1,5 +1,6 @@
 """Publishing: every draft of a collection becomes its next edition, in one transaction."""
 
+import asyncio
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -8,12 +9,15 @@ from sqlalchemy import text
 
 from app.authz.check import require
 from app.authz.compile import Authority
-from app.db.session import Transaction
+from app.db.session import Database, Transaction
 from app.db.tickets import TicketPrinter
 from app.domain.access import Action
 from app.domain.principal import Principal
 from app.errors import Conflict
 from app.ingest import jobs
+
+WAIT_SECONDS = 300
+POLL_SECONDS = 0.5
 
 _LOCK = text("SELECT corpus_version FROM collections WHERE id = :collection FOR UPDATE")
 # Of several drafts of one document only the newest is published; the older ones were never anybody's to see.
@@ -91,6 +95,14 @@ async def unfinished(transaction: Transaction, authority: Authority, by: Princip
     """How many jobs a publish of this collection would have to wait for; none for who may not publish it."""
     scope = await authority.compile(transaction, by, Action.PUBLISH)
     return await jobs.waiting(transaction, scope.collections[slug].id) if slug in scope.collections else 0
+
+
+async def settled(database: Database, authority: Authority, by: Principal, slug: str) -> None:
+    """Wait, within bounds, until no job of the collection is unfinished. Who may not publish waits for nothing."""
+    for _ in range(int(WAIT_SECONDS / POLL_SECONDS)):
+        if not await database.read(lambda snapshot: unfinished(snapshot, authority, by, slug)):
+            return
+        await asyncio.sleep(POLL_SECONDS)
 
 
 async def _turn_over(transaction: Transaction, edition: int, drafts: Any, removed: list[UUID]) -> None:

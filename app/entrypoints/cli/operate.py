@@ -1,4 +1,4 @@
-"""Commands that run the place: serve, worker, mcp, migrate, status, config."""
+"""Commands that run the place: serve, worker, mcp, migrate, config show."""
 
 import asyncio
 import os
@@ -10,16 +10,13 @@ from typing import Annotated
 
 import typer
 
-from app.domain.principal import Principal
-from app.entrypoints.cli.kit import kit, run, show
-from app.entrypoints.services import Services
+from app.entrypoints.cli.kit import TOKEN, Errand, Json, kit, run
+from app.entrypoints.cli.output import show
 from app.errors import Unauthenticated
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
-
-def serve(context: typer.Context) -> None:
-    """Serve MCP, HTTP and the ingest workers until Ctrl-C."""
+def serve(context: typer.Context, as_json: Json = False) -> None:
+    """Serve MCP, HTTP and the ingest workers until Ctrl-C. What goes on is said on stderr."""
     tools = kit(context)
     try:
         tools.serve(tools.settings())
@@ -30,8 +27,9 @@ def serve(context: typer.Context) -> None:
 def worker(
     context: typer.Context,
     tethered: Annotated[bool, typer.Option(help="End when standard input closes.", hidden=True)] = False,
+    as_json: Json = False,
 ) -> None:
-    """Read and index uploads until Ctrl-C; run as many as you like, anywhere."""
+    """Read and index uploads until Ctrl-C; run as many as you like, anywhere. What goes on is said on stderr."""
     tools = kit(context)
     asyncio.run(_work(lambda stop: tools.work(tools.settings(), stop), tethered=tethered))
 
@@ -51,28 +49,24 @@ def _until_untied(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
     loop.call_soon_threadsafe(stop.set)
 
 
-def mcp(context: typer.Context) -> None:
+def mcp(context: typer.Context, as_json: Json = False) -> None:
     """Serve one MCP client on standard input and output, as the holder of STACKS_TOKEN."""
-    credential = os.environ.get("STACKS_TOKEN")
+    credential = os.environ.get(TOKEN)
     if not credential:
-        raise Unauthenticated("Set STACKS_TOKEN to a personal access token.")
-    run(context, lambda services, _: kit(context).stdio(services, credential))
+        raise Unauthenticated(f"Set {TOKEN} to a personal access token.")
+    stdio = kit(context).stdio
+
+    async def served(errand: Errand) -> None:
+        await stdio(errand.services, credential)
+
+    run(context, served)
 
 
-def migrate(context: typer.Context) -> None:
+def migrate(context: typer.Context, as_json: Json = False) -> None:
     """Bring the database's schema, logins and built-in roles up to date."""
     tools = kit(context)
     tools.migrate(tools.settings())
-
-
-def status(context: typer.Context, as_json: Json = False) -> None:
-    """Tell whether the parts answer, and what there is to do."""
-
-    async def look(services: Services, _: Principal) -> dict[str, object]:
-        await services.database.check_login()
-        return {"status": "ok", "version": services.version, "url": services.base_url}
-
-    show(run(context, look), as_json=as_json)
+    show({"status": "ok"}, as_json=as_json)
 
 
 def config_show(context: typer.Context, as_json: Json = False) -> None:

@@ -1,0 +1,91 @@
+"""`stacks status`: whether the parts answer and are what this code expects, and what there is to do."""
+
+from dataclasses import dataclass
+
+import typer
+
+from app.db import migrate, state
+from app.db.session import Transaction
+from app.entrypoints.cli.collecting import all_collections
+from app.entrypoints.cli.kit import Errand, Json, run
+from app.entrypoints.cli.output import OTHER, as_text, show
+from app.errors import StacksError
+from app.ingest import jobs
+from app.ingest.jobs import JobCounts
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """What was found of each part."""
+
+    database: str
+    extension: str
+    migrations: str
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """`status` is ok, or `behind` when the schema is not the one this code was written for.
+
+    Jobs are those of the collections that the caller may ingest into; `collections` are written as editions.
+    """
+
+    status: str
+    version: str
+    url: str
+    checks: Checks
+    jobs: JobCounts
+    collections: list[str]
+
+
+def status(context: typer.Context, as_json: Json = False) -> None:
+    """Tell whether the parts answer, and what there is to do; exit code 5 when the database is away."""
+    try:
+        found = run(context, lambda errand: errand.read(lambda snapshot: _look(snapshot, errand)))
+    except StacksError as error:
+        if as_json:
+            typer.echo(as_text({"status": error.code, "message": error.message}))
+        raise
+    if as_json:
+        show(found, as_json=True)
+    else:
+        _tell(found)
+    if found.status != "ok":
+        raise SystemExit(OTHER)
+
+
+async def _look(snapshot: Transaction, errand: Errand) -> Status:
+    services = errand.services
+    database, newest = await state.read(snapshot), migrate.head()
+    current = database.revision == newest
+    checks = Checks(
+        database=f"Postgres {database.postgres}",
+        extension=f"vector {database.vector}",
+        migrations=f"{newest}, the newest" if current else f"{database.revision} of {newest}; run: stacks migrate",
+        model=f"{services.worker.embedder.name}, revision {services.worker.embedder.revision}",
+    )
+    return Status(
+        status="ok" if current else "behind",
+        version=services.version,
+        url=services.base_url,
+        checks=checks,
+        jobs=await jobs.counts(snapshot, services.authority, errand.caller),
+        collections=[f"{card.slug}@{card.corpus_version}" for card in await all_collections(snapshot, errand)],
+    )
+
+
+def _tell(found: Status) -> None:
+    waiting = f"{found.jobs.queued} waiting, {found.jobs.running} running, {found.jobs.failed} failed"
+    lines = {
+        "status": found.status,
+        "version": found.version,
+        "url": found.url,
+        "database": found.checks.database,
+        "extension": found.checks.extension,
+        "migrations": found.checks.migrations,
+        "model": found.checks.model,
+        "jobs": waiting,
+        "collections": found.collections,
+    }
+    show(lines, as_json=False)
