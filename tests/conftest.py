@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from support.api import Api
 from support.postgres import TICKET_KEY, RunCluster, RunDatabase
 from support.server import ServerProcess
 from support.world import World
@@ -59,6 +60,12 @@ def demo_server(run_dir: Path, model_dir: Path) -> Iterator[ServerProcess]:
     """The demo as people start it, for every test that only reads (or writes to collections of its own)."""
     with ServerProcess(run_dir / "demo", model_dir) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def api(demo_server: ServerProcess) -> Api:
+    """REST on the demo, as any of its principals."""
+    return Api(demo_server)
 
 
 @pytest.fixture

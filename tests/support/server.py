@@ -7,13 +7,16 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 
 import httpx
+import psycopg
 
+from app.db.embedded import SUPERUSER, EmbeddedCluster
+from app.db.secrets import secret
 from support.waiting import until
 
 ROOT = Path(__file__).parents[2]
@@ -66,6 +69,14 @@ class ServerProcess:
         credentials = json.loads((self.data_dir / "demo" / "credentials.json").read_text())
         return {name: one["token"] for name, one in credentials["principals"].items()}
 
+    @contextmanager
+    def superuser(self) -> Iterator["psycopg.Connection[tuple[object, ...]]"]:
+        """A connection to its embedded Postgres that row-level security does not bind, to look behind the scenes."""
+        with EmbeddedCluster(self.data_dir, shared_buffers="256MB") as address:
+            url = address.url(SUPERUSER, secret(self.data_dir, "superuser")).replace("+psycopg", "")
+            with psycopg.connect(url, autocommit=True) as connection:
+                yield connection
+
     def __enter__(self) -> "ServerProcess":
         self.start()
         return self
@@ -104,6 +115,8 @@ class ServerProcess:
         except subprocess.TimeoutExpired:
             self._end_all()
             raise AssertionError(f"the server did not end: {self.log.read_text()[-3000:]}") from None
+        with suppress(AssertionError):  # those that end with it may need a moment to notice
+            until(lambda: not self.processes(), "the end of every process", STOP_SECONDS)
         left = self.processes()
         self._end_all()
         assert left == {}, f"left behind: {left}"

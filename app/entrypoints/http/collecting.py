@@ -1,6 +1,7 @@
 """Collections and their documents, jobs and editions, for the people who run them."""
 
 import asyncio
+import unicodedata
 from typing import Annotated
 from uuid import UUID
 
@@ -17,6 +18,7 @@ from app.entrypoints.http.caller import TAKES, named
 from app.entrypoints.http.fields import Line
 from app.entrypoints.http.paging import LIMIT_DEFAULT, NO_UUID, Page, after, limit_of, page
 from app.entrypoints.services import Services
+from app.errors import InvalidRequest
 from app.ingest import collections, documents, jobs, publish, store
 from app.ingest.collections import CollectionCard
 from app.ingest.documents import DocumentCard
@@ -32,7 +34,7 @@ class NewCollection(msgspec.Struct, forbid_unknown_fields=True):
     """A collection to be made. Who confirms purges can be named later, and is never the owner."""
 
     slug: str
-    title: str
+    title: Line
     purge_confirmer: str | None = None
 
 
@@ -153,7 +155,7 @@ class CollectionController(Controller):
         """Upload a file as a draft; its job reads and indexes it."""
         call.collection = named(slug)
         upload = Upload(
-            file_name=data.file.filename,
+            file_name=_plain(data.file.filename),
             content=await data.file.read(services.upload_max + 1),
             title=data.title,
             source_id=data.source_id,
@@ -226,6 +228,12 @@ class DocumentController(Controller):
 async def job(services: Services, caller: Principal, call: Call, job_id: UUID) -> JobCard:
     """How far a job is, and what became of it."""
     return await services.calls.read(call, lambda snapshot: jobs.shown(snapshot, services.printer, caller, job_id))
+
+
+def _plain(file_name: str) -> str:
+    if any(unicodedata.category(character) == "Cc" for character in file_name) or "\\" in file_name:
+        raise InvalidRequest("file", "its name is not a plain one", allowed="a name without \\ and control characters")
+    return file_name
 
 
 def words(given: list[str] | str) -> tuple[str, ...]:

@@ -1,0 +1,100 @@
+"""Hostile originals stay inert, and the page that a fragment leads to marks the cited place."""
+
+from dataclasses import dataclass
+
+import pytest
+from support.api import Api
+
+HTML = (
+    b"<html><body><h1>Boiler</h1><p>Before &lt;script&gt;alert(1)&lt;/script&gt; after.</p>"
+    b"<script>document.write('owned')</script></body></html>"
+)
+SVG = b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A published document, and where its first version is."""
+
+    document: str
+
+    @property
+    def version(self) -> str:
+        """The path of its facts, below the root of the API, and of its page, below that of the server."""
+        return f"/documents/{self.document}/versions/1"
+
+
+@pytest.fixture(scope="module")
+def page(api: Api) -> Page:
+    shelf = api.shelf()
+    return Page(api.add(shelf, 'boiler"><b>.html', HTML, title="<script>alert(2)</script>"))
+
+
+def test_an_original_is_handed_out_as_it_came_and_cannot_run(api: Api, page: Page) -> None:
+    answer = api("owner", "GET", f"{page.version}/original")
+
+    assert answer.content == HTML
+    assert answer.headers["content-type"].startswith("text/html")
+    policy = answer.headers["content-security-policy"]
+    assert "sandbox" in policy and "default-src 'none'" in policy and "allow-scripts" not in policy
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["content-disposition"].startswith("attachment; filename*=UTF-8''")
+    assert not set(answer.headers["content-disposition"]) & set('<>"\r\n')
+    assert "no-store" in answer.headers["cache-control"]
+
+
+def test_the_cited_place_is_marked_and_everything_is_escaped(api: Api, page: Page) -> None:
+    text = api("owner", "GET", f"{page.version}/text").json()["text"]
+    start = text.index("<script>")
+    end = start + len("<script>alert(1)</script>")
+
+    answer = api("owner", "GET", f"{page.version}?start={start}&end={end}", root="")
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert '<mark id="cited">&lt;script&gt;alert(1)&lt;/script&gt;</mark> after' in answer.text
+    assert "<script" not in answer.text
+    assert "<h1>&lt;script&gt;alert(2)" in answer.text
+    assert "sandbox" in answer.headers["content-security-policy"]
+
+
+def test_a_source_uri_leads_to_its_fragment(api: Api) -> None:
+    [fragment, *_] = api.search("general", "lost hardware key").json()["results"]
+    path = fragment["source_uri"].removeprefix(api.server.url)
+
+    marked = api("general", "GET", path, root="").text.split('<mark id="cited">')[1].split("</mark>")[0]
+    assert marked.replace("&#x27;", "'").replace("&quot;", '"').replace("&amp;", "&") == fragment["text"]
+
+
+@pytest.mark.parametrize("query", ["", "?start=9&end=3", "?start=5", f"?start={10**9}&end={10**9}", f"?end={10**30}"])
+def test_any_bounds_give_the_whole_text(api: Api, page: Page, query: str) -> None:
+    answer = api("owner", "GET", f"{page.version}{query}", root="")
+
+    assert answer.status_code == 200
+    assert "after." in answer.text.replace('<mark id="cited">', "").replace("</mark>", "")
+
+
+@pytest.mark.parametrize("query", ["?start=-1", "?start=x", "?end=1.5", "?start=1&start=2x"])
+def test_bounds_that_are_no_numbers_are_refused(api: Api, page: Page, query: str) -> None:
+    assert api("owner", "GET", f"{page.version}{query}", root="").status_code == 400
+
+
+def test_svg_runs_nowhere(api: Api) -> None:
+    job = api.job(api.upload(api.shelf(), "drawing.svg", SVG))
+
+    assert job["status"] == "failed" or job["code"] is None
+
+
+def test_who_may_search_and_not_open_reads_the_text_and_not_the_original(api: Api) -> None:
+    shelf = api.shelf()
+    document = api.add(shelf, "a.txt", "Reading room only.")
+    api.made("owner", "/grants", {"principal": "reader", "action": "search", "collection": shelf})
+    reader = api.mint("reader")
+
+    assert api(reader, "GET", f"/documents/{document}/versions/1/text").json()["text"] == "Reading room only."
+    assert api(reader, "GET", f"/documents/{document}/versions/1/original").status_code == 404
+
+
+@pytest.mark.parametrize("who", ["general", "auditor", "admin", "tester"])
+def test_a_closed_document_does_not_exist_for_others(api: Api, who: str, page: Page) -> None:
+    for path in ("", "/text", "/original"):
+        assert api(who, "GET", f"{page.version}{path}").status_code == 404
+    assert api(who, "GET", page.version, root="").status_code == 404
