@@ -4,25 +4,21 @@ Being put into a role gives everything that the role's rules reach, on whatever 
 and manages all that it reaches, or who manages the whole system, may change its members.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sqlalchemy import text
 
+from app.authz import membership
 from app.authz.compile import Authority
+from app.authz.membership import Members
 from app.db.session import Transaction
 from app.domain.access import SLUG, Action
-from app.domain.principal import Principal, is_principal_key
+from app.domain.principal import Principal
 from app.errors import Conflict, Denied, InvalidRequest, NotFound
 
 _INSERT = text("INSERT INTO roles (name, created_by) VALUES (:name, :by) ON CONFLICT DO NOTHING")
 _ROLE = text("SELECT name, builtin, created_by FROM roles WHERE name = :name")
-_LOCK = text("SELECT pg_advisory_xact_lock(hashtextextended('role ' || :name, 0))")
 _PAGE = text("SELECT name, builtin, created_by FROM roles WHERE name > :after ORDER BY name LIMIT :limit")
-_MEMBERS = text("""
-    SELECT member_kind, member FROM memberships
-    WHERE container_kind = 'role' AND container = :role AND revoked_at IS NULL ORDER BY 1, 2
-""")
 # What a member of the role gets: the rules of the role and of every role that it belongs to in turn.
 _ABOVE = """
     WITH RECURSIVE above AS (
@@ -40,15 +36,6 @@ _REACH = text(
 """
 )
 _IS_ABOVE = text(_ABOVE + "SELECT FROM above WHERE name = :member")
-_ADD = text("""
-    INSERT INTO memberships (member_kind, member, container_kind, container, granted_by)
-    VALUES (:kind, :member, 'role', :role, :by) ON CONFLICT DO NOTHING
-""")
-_REMOVE = text("""
-    UPDATE memberships SET revoked_at = now(), revoked_by = :by
-    WHERE container_kind = 'role' AND container = :role AND revoked_at IS NULL
-      AND member_kind = :kind AND member = :member
-""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,28 +45,6 @@ class RoleCard:
     name: str
     builtin: bool
     created_by: str
-
-
-@dataclass(frozen=True, slots=True)
-class Members:
-    """Who is in a role: principals and groups by key, roles by name."""
-
-    principals: frozenset[str] = frozenset()
-    groups: frozenset[str] = frozenset()
-    roles: frozenset[str] = frozenset()
-
-    def pairs(self) -> set[tuple[str, str]]:
-        """(kind, name) of every member."""
-        kinds = (("principal", self.principals), ("group", self.groups), ("role", self.roles))
-        return {(kind, name) for kind, names in kinds for name in names}
-
-    @classmethod
-    def of(cls, pairs: Iterable[tuple[str, str]]) -> "Members":
-        """The reverse of `pairs`."""
-        by_kind: dict[str, set[str]] = {"principal": set(), "group": set(), "role": set()}
-        for kind, name in pairs:
-            by_kind[kind].add(name)
-        return cls(frozenset(by_kind["principal"]), frozenset(by_kind["group"]), frozenset(by_kind["role"]))
 
 
 async def create(transaction: Transaction, authority: Authority, by: Principal, name: str) -> RoleCard:
@@ -111,8 +76,7 @@ async def listed(
 async def members(transaction: Transaction, authority: Authority, by: Principal, name: str) -> Members:
     """Who is in a role. Raises `NotFound` unless `by` may change it."""
     await _require_sway(transaction, authority, by, name)
-    rows = await transaction.connection.execute(_MEMBERS, {"role": name})
-    return Members.of((kind, member) for kind, member in rows)
+    return await membership.present(transaction, "role", name)
 
 
 async def set_members(
@@ -122,16 +86,11 @@ async def set_members(
 
     Raises `InvalidRequest`, `Conflict` for roles that would contain themselves, `NotFound`, `Denied`.
     """
-    _check_names(wanted)
-    await transaction.connection.execute(_LOCK, {"name": name})
+    await membership.lock(transaction, "role", name)
     await _require_sway(transaction, authority, by, name)
-    present = {(kind, member) for kind, member in await transaction.connection.execute(_MEMBERS, {"role": name})}
     for role in wanted.roles:
         await _check_nesting(transaction, name, role)
-    for statement, pairs in ((_REMOVE, present - wanted.pairs()), (_ADD, wanted.pairs() - present)):
-        for kind, member in sorted(pairs):
-            values = {"kind": kind, "member": member, "role": name, "by": by.key}
-            await transaction.connection.execute(statement, values)
+    await membership.replace(transaction, "role", name, wanted, by)
     return wanted
 
 
@@ -139,7 +98,7 @@ async def add_members(
     transaction: Transaction, authority: Authority, by: Principal, name: str, joining: Members
 ) -> Members:
     """Put `joining` into a role beside those who are in it; all its members then. Raises as `set_members`."""
-    await transaction.connection.execute(_LOCK, {"name": name})
+    await membership.lock(transaction, "role", name)
     present = await members(transaction, authority, by, name)
     return await set_members(transaction, authority, by, name, Members.of(present.pairs() | joining.pairs()))
 
@@ -151,19 +110,10 @@ async def remove_members(
 
     Raises as `set_members`, and `NotFound` when one of them is not in it: a name misspelt must not look like done.
     """
-    await transaction.connection.execute(_LOCK, {"name": name})
+    await membership.lock(transaction, "role", name)
     present = await members(transaction, authority, by, name)
-    strangers = sorted(member for _, member in leaving.pairs() - present.pairs())
-    if strangers:
-        raise NotFound(f"Not in this role: {', '.join(strangers)}.")
+    membership.refuse_strangers(present, leaving)
     return await set_members(transaction, authority, by, name, Members.of(present.pairs() - leaving.pairs()))
-
-
-def _check_names(wanted: Members) -> None:
-    for field, names in (("principals", wanted.principals), ("groups", wanted.groups)):
-        for name in names:
-            if not is_principal_key(name):
-                raise InvalidRequest(field, "not a principal or group", allowed="a local name, or issuer|name")
 
 
 async def _check_nesting(transaction: Transaction, container: str, member: str) -> None:

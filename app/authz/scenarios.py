@@ -11,6 +11,8 @@ import msgspec
 from sqlalchemy import text
 
 from app.authz.casbin_policy import permits
+from app.authz.check import require_system
+from app.authz.compile import Authority
 from app.authz.rules import Subject, load
 from app.db.session import Transaction
 from app.domain.access import (
@@ -23,7 +25,7 @@ from app.domain.access import (
     label_resource,
     within,
 )
-from app.domain.principal import Narrowing, is_principal_key
+from app.domain.principal import Narrowing, Principal, is_principal_key
 from app.errors import InvalidRequest
 
 
@@ -167,11 +169,13 @@ _GRANT = text("""
 """)
 
 
-async def check(transaction: Transaction, scenario: Scenario) -> list[Verdict]:
+async def check(transaction: Transaction, authority: Authority, by: Principal, scenario: Scenario) -> list[Verdict]:
     """Ask the engine about every claim of a scenario. Only for a transaction that is taken back (a rehearsal).
 
-    Raises `InvalidRequest` for names that the scenario does not give.
+    Raises `InvalidRequest` for names that the scenario does not give, `Denied` to who does not manage the system:
+    a claim about a collection is an answer about its rules.
     """
+    await require_system(authority, transaction, by, Action.MANAGE)
     stage = _Stage(transaction, scenario.given)
     await stage.set()
     claims = [(claim, True) for claim in scenario.must_hold] + [(claim, False) for claim in scenario.must_not_hold]

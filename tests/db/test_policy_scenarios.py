@@ -6,6 +6,7 @@ import pytest
 from support.world import World
 
 from app.authz import scenarios
+from app.authz.builtin import OPERATOR
 from app.authz.scenarios import Scenario, Verdict
 from app.errors import InvalidRequest
 
@@ -14,7 +15,10 @@ SHIPPED = [one for file in sorted(FOLDER.glob("*.toml")) for one in scenarios.pa
 
 
 async def _checked(world: World, scenario: Scenario) -> list[Verdict]:
-    return await world.services.database.rehearse(lambda transaction: scenarios.check(transaction, scenario))
+    services = world.services
+    return await services.database.rehearse(
+        lambda transaction: scenarios.check(transaction, services.authority, OPERATOR, scenario)
+    )
 
 
 @pytest.mark.parametrize("scenario", SHIPPED, ids=lambda one: one.name)

@@ -9,7 +9,7 @@ from uuid import UUID
 from app.authz import builtin, grants, roles
 from app.authz.builtin import OPERATOR
 from app.authz.grants import GrantCard, NewGrant
-from app.authz.roles import Members
+from app.authz.membership import Members
 from app.db.session import Transaction
 from app.domain.calls import Call, Entrypoint
 from app.domain.principal import LOCAL_ISSUER, Principal

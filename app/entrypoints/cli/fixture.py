@@ -14,7 +14,7 @@ from typing import Any
 from app.authz import grants, roles
 from app.authz.builtin import OPERATOR
 from app.authz.grants import GrantCard, NewGrant
-from app.authz.roles import Members
+from app.authz.membership import Members
 from app.domain.principal import LOCAL_ISSUER, Principal
 from app.entrypoints.cli.documents import all_documents
 from app.entrypoints.cli.kit import Errand

@@ -79,6 +79,10 @@ class Errand:
         """Change something, its record committed with it."""
         return await self.services.calls.change(self.call(collection, document), work)
 
+    async def rehearse(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        """Try something out, on the record; what it does is taken back."""
+        return await self.services.calls.rehearse(self.call(), work)
+
 
 def run(context: typer.Context, work: Callable[[Errand], Awaitable[T]]) -> T:
     """Run one command's work with the parts of this instance, as the caller of the command line.

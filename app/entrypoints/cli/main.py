@@ -5,7 +5,19 @@ from collections.abc import Callable
 
 import typer
 
-from app.entrypoints.cli import accept, adding, asking, collecting, demo, documents, issuing, operate, ruling, status
+from app.entrypoints.cli import (
+    accept,
+    adding,
+    asking,
+    collecting,
+    demo,
+    documents,
+    insight,
+    issuing,
+    operate,
+    ruling,
+    status,
+)
 from app.entrypoints.cli.kit import Kit, hint
 from app.entrypoints.cli.output import exit_code, fail
 from app.errors import StacksError
@@ -22,6 +34,9 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "grant": ruling.grant,
     "grants": ruling.grants_list,
     "revoke": ruling.revoke,
+    "explain": insight.explain,
+    "preview": insight.preview,
+    "who": insight.who,
     "calls": asking.calls,
     "accept": accept.accept,
 }
@@ -44,6 +59,11 @@ GROUPS: dict[str, tuple[str, dict[str, Callable[..., None]]]] = {
             "remove": ruling.role_remove,
         },
     ),
+    "group": (
+        "Groups, across issuers.",
+        {"members": ruling.group_members, "add": ruling.group_add, "remove": ruling.group_remove},
+    ),
+    "policy": ("Scenario files.", {"check": insight.policy_check}),
     "token": (
         "Personal access tokens.",
         {"create": issuing.create, "list": issuing.listed, "revoke": issuing.revoke},

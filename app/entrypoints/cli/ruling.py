@@ -7,10 +7,11 @@ from uuid import UUID
 
 import typer
 
-from app.authz import grants, roles
+from app.authz import grants, groups, roles
 from app.authz.compile import Authority
 from app.authz.grants import GrantCard, NewGrant
-from app.authz.roles import Members, RoleCard
+from app.authz.membership import Members
+from app.authz.roles import RoleCard
 from app.db.session import Transaction
 from app.domain.principal import Principal
 from app.entrypoints.cli.kit import NO_UUID, PAGE, Errand, Json, everything, line, moment, run
@@ -18,6 +19,7 @@ from app.entrypoints.cli.output import show
 from app.errors import InvalidRequest
 
 Name = Annotated[str, typer.Argument(help="The role's name.", metavar="ROLE")]
+GroupName = Annotated[str, typer.Argument(help="A local name, or issuer|name.", metavar="GROUP")]
 Principals = Annotated[list[str] | None, typer.Option("--principal", help="A local subject, or issuer|subject.")]
 Groups = Annotated[list[str] | None, typer.Option("--group", help="A group, as a token names it: issuer|group.")]
 Roles = Annotated[list[str] | None, typer.Option("--role", help="A role whose members are to be members of this one.")]
@@ -81,6 +83,38 @@ def role_remove(
 ) -> None:
     """Take principals, groups or roles out of a role; at once."""
     _change(context, roles.remove_members, name, _named(principal, group, role), as_json=as_json)
+
+
+def group_members(context: typer.Context, name: GroupName, as_json: Json = False) -> None:
+    """Who was put into a group here; whom a token puts there, only the token knows."""
+
+    async def read(snapshot: Transaction, errand: Errand) -> Members:
+        return await groups.members(snapshot, errand.services.authority, errand.caller, name)
+
+    found = run(context, lambda errand: errand.read(lambda snapshot: read(snapshot, errand)))
+    show(_sorted(found), as_json=as_json)
+
+
+def group_add(
+    context: typer.Context,
+    name: GroupName,
+    principal: Principals = None,
+    group: Groups = None,
+    as_json: Json = False,
+) -> None:
+    """Put principals, or groups of any issuer, into a group; who is in it already stays."""
+    _change(context, groups.add_members, name, _named(principal, group, None), as_json=as_json)
+
+
+def group_remove(
+    context: typer.Context,
+    name: GroupName,
+    principal: Principals = None,
+    group: Groups = None,
+    as_json: Json = False,
+) -> None:
+    """Take principals or groups out of a group; at once."""
+    _change(context, groups.remove_members, name, _named(principal, group, None), as_json=as_json)
 
 
 def _named(principals: list[str] | None, groups: list[str] | None, nested: list[str] | None) -> Members:

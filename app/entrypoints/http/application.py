@@ -14,7 +14,7 @@ from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.openapi.spec import Components, SecurityScheme
 from litestar.types import ASGIApp, Receive, Scope, Send
 
-from app.entrypoints.http import access, auditing, collecting, operating, problems, ruling, searching
+from app.entrypoints.http import access, auditing, collecting, grouping, operating, problems, ruling, searching
 from app.entrypoints.http.caller import (
     PUBLIC,
     provide_call,
@@ -36,6 +36,7 @@ ROUTES: tuple[Any, ...] = (
     ruling.RoleController,
     ruling.GrantController,
     ruling.TokenController,
+    grouping.GroupController,
     access.AccessController,
     auditing.CallController,
     operating.live,

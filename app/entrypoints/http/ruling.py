@@ -9,7 +9,8 @@ from litestar import Controller, delete, get, post, put
 from app.authz import grants, roles
 from app.authz.check import require_system
 from app.authz.grants import GrantCard, NewGrant
-from app.authz.roles import Members, RoleCard
+from app.authz.membership import Members
+from app.authz.roles import RoleCard
 from app.db.session import Transaction
 from app.domain.access import SLUG, Action, within
 from app.domain.calls import Call
