@@ -1,7 +1,8 @@
 """Reading the call log: an auditor reads all of it, an owner the calls on its collections."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from sqlalchemy import text
@@ -15,7 +16,7 @@ from app.errors import Denied
 # An auditor reads rows as they are. An owner reads the calls that named or searched its collections, and of their
 # ids and editions only its own: a search over several collections is not a way to learn of the others.
 _ROWS = """
-    SELECT sequence, call_id, at, principal, actor, entrypoint, operation, collection, outcome,
+    SELECT call_id, at, principal, actor, entrypoint, operation, collection, outcome,
            CASE WHEN :all THEN corpus_versions ELSE ARRAY(
                SELECT v FROM unnest(corpus_versions) v WHERE split_part(v, '@', 1) = ANY(:slugs)) END,
            policy_version,
@@ -33,19 +34,27 @@ _ROWS = """
 _PAGE = text(
     _ROWS
     + """
-    AND sequence < :before AND (CAST(:outcome AS text) IS NULL OR outcome = :outcome)
-    ORDER BY sequence DESC LIMIT :limit
+    AND (at, call_id) < (:at, :call_id) AND (CAST(:outcome AS text) IS NULL OR outcome = :outcome)
+    ORDER BY at DESC, call_id DESC LIMIT :limit
 """
 )
 _ONE = text(_ROWS + " AND call_id = :call_id")
-NEWEST = 2**62
+
+
+class Place(NamedTuple):
+    """A place in the log. The number of a row would tell an owner how many calls others make."""
+
+    at: datetime
+    call_id: UUID
+
+
+NEWEST = Place(datetime(9999, 1, 1, tzinfo=UTC), UUID(int=0))
 
 
 @dataclass(frozen=True, slots=True)
 class CallRecord:
-    """One row of the log. `sequence` orders rows and is the cursor of a page."""
+    """One row of the log."""
 
-    sequence: int
     call_id: UUID
     at: datetime
     principal: str | None
@@ -71,10 +80,10 @@ async def reach(transaction: Transaction, authority: Authority, by: Principal) -
 
 
 async def page(
-    transaction: Transaction, scope: AccessScope, *, limit: int, before: int = NEWEST, outcome: str | None = None
+    transaction: Transaction, scope: AccessScope, *, limit: int, before: Place = NEWEST, outcome: str | None = None
 ) -> list[CallRecord]:
     """Calls that `scope` (for the action `audit`) covers, newest first."""
-    values = {**_reach(scope), "limit": limit, "before": before, "outcome": outcome}
+    values = {**_reach(scope), "limit": limit, **before._asdict(), "outcome": outcome}
     return [CallRecord(*row) for row in await transaction.connection.execute(_PAGE, values)]
 
 

@@ -35,8 +35,11 @@ def bounds(
 async def issue(transaction: Transaction, authority: Authority, by: Principal, wanted: NewToken) -> IssuedToken:
     """Make a token, for oneself or (who manages the system) for another.
 
-    Raises `InvalidRequest`, `Denied`, `InsufficientScope`.
+    A token that is narrowed makes no further one: its copy would outlive its revocation. Raises `InvalidRequest`,
+    `Denied`, `InsufficientScope`.
     """
+    if _narrowed(by):
+        raise InsufficientScope(Action.MANAGE)
     if not 1 <= len(wanted.name.strip()) <= NAME_MAX:
         raise InvalidRequest("name", "empty or too long", allowed=f"1..{NAME_MAX} characters")
     if wanted.subject != by.key or by.actor is not None:
@@ -70,7 +73,10 @@ def _own(by: Principal) -> str:
 
     A token that is narrowed, or in an agent's hand, may not look at, or end, the wider ones beside it.
     """
-    narrowed = by.narrowing is not None and (by.narrowing.actions, by.narrowing.collections) != (None, None)
-    if by.actor is not None or narrowed:
+    if by.actor is not None or _narrowed(by):
         raise InsufficientScope(Action.MANAGE)
     return by.key
+
+
+def _narrowed(by: Principal) -> bool:
+    return by.narrowing is not None and (by.narrowing.actions, by.narrowing.collections) != (None, None)

@@ -27,7 +27,10 @@ _LOCK = text("SELECT pg_advisory_xact_lock(hashtextextended(:collection || :sour
 _BY_SOURCE = text("""
     SELECT d.id, a.labels, d.removed_at FROM documents d JOIN access_classes a ON a.id = d.class_id
     WHERE d.collection_id = :collection AND d.source_id = :source
+    ORDER BY d.created_at, d.id LIMIT 1
 """)
+# Two may have one source id: somebody who did not see the first has made the second. The first is the one.
+
 _LATEST = text("""
     SELECT v.version, v.content_sha256, v.state, j.id AS job_id, j.status
     FROM document_versions v JOIN jobs j USING (document_id, version)
@@ -124,6 +127,13 @@ def check(upload: Upload, size_max: int) -> None:
         or PurePath(upload.file_name).name != upload.file_name
     ):
         raise InvalidRequest("file_name", "not a plain file name", allowed="1..255 characters without a path")
+    for field_name, value in (
+        ("file_name", upload.file_name),
+        ("source_id", upload.source_id),
+        ("title", upload.title),
+    ):
+        if value is not None and any(character < " " or character == "\x7f" for character in value):
+            raise InvalidRequest(field_name, "holds control characters", allowed="one line of text")
     for field_name, value, most in (("source_id", upload.source_id, 500), ("title", upload.title, 300)):
         if value is not None and not (value.strip() and len(value) <= most):
             raise InvalidRequest(field_name, "empty or too long", allowed=f"1..{most} characters")

@@ -50,6 +50,7 @@ class VersionCard:
 
     document_id: UUID
     version: int
+    collection: str
     title: str
     file_name: str
     media_type: str
@@ -125,6 +126,7 @@ def _card(document: UUID, version: int, row: Row[Any]) -> VersionCard:
     return VersionCard(
         document,
         version,
+        row.slug,
         row.title,
         row.file_name,
         row.media_type,

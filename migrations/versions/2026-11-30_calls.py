@@ -25,8 +25,8 @@ CREATE TABLE calls (
     latency_ms real NOT NULL,
     query_digest text
 );
-CREATE INDEX calls_by_time ON calls (at);
-CREATE INDEX calls_by_collection ON calls (collection, sequence);
+CREATE INDEX calls_by_time ON calls (at, call_id);
+CREATE INDEX calls_by_collection ON calls (collection, at, call_id);
 
 CREATE TABLE jobs (
     id uuid PRIMARY KEY DEFAULT gen_random_uuid(),

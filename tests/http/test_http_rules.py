@@ -158,15 +158,15 @@ def test_a_narrowed_token_stays_within_its_bounds(api: Api, shelf: str) -> None:
         assert 'error="insufficient_scope"' in answer.headers["www-authenticate"]
 
 
-def test_a_narrowed_token_mints_nothing_wider_and_does_not_see_or_end_the_others(api: Api, shelf: str) -> None:
+def test_a_narrowed_token_mints_nothing_and_does_not_see_or_end_the_others(api: Api, shelf: str) -> None:
     bounds: dict[str, Any] = {"actions": ["search", "open"], "collections": [shelf], "expires_at": FUTURE}
     narrow = api.mint(by="owner", **bounds)
     wide = api.made("owner", "/tokens", {"name": "wide"})
 
-    for wider in ({"actions": None}, {"actions": ["search", "manage"]}, {"collections": None}, {"expires_at": None}):
-        assert api(narrow, "POST", "/tokens", json={"name": "wider", **bounds, **wider}).status_code == 400
-    assert api(narrow, "POST", "/tokens", json={"name": "other", "subject": "general", **bounds}).status_code == 403
-    assert api.search(api.mint(by=narrow, **{**bounds, "actions": ["search"]}), "almanacs").json()["status"] == "ok"
+    for wanted in ({}, {"actions": ["search"]}, {"actions": None}, {"collections": None}, {"subject": "general"}):
+        # A copy, however narrow, would outlive the revocation of the token that made it.
+        refused = api(narrow, "POST", "/tokens", json={"name": "copy", **bounds, **wanted})
+        assert (refused.status_code, refused.json()["code"]) == (403, "insufficient_scope")
     assert api(narrow, "GET", "/tokens").status_code == 403
     assert api(narrow, "DELETE", f"/tokens/{wide['id']}").status_code == 403
     assert api(wide["token"], "GET", "/tokens").status_code == 200

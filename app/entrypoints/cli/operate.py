@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import sys
 import threading
 from collections.abc import Awaitable, Callable
 from typing import Annotated
@@ -45,7 +44,9 @@ async def _work(work: Callable[[asyncio.Event], Awaitable[None]], *, tethered: b
 
 
 def _until_untied(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
-    sys.stdin.buffer.read()
+    # Not through sys.stdin, whose lock a daemon thread must not hold when the interpreter ends.
+    while os.read(0, 4096):
+        pass
     loop.call_soon_threadsafe(stop.set)
 
 

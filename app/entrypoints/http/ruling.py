@@ -1,26 +1,21 @@
 """Roles, grants and tokens."""
 
-from datetime import UTC, datetime
 from uuid import UUID
 
 import msgspec
 from litestar import Controller, delete, get, post, put
 
 from app.authz import grants, roles
-from app.authz.check import require_system
 from app.authz.grants import GrantCard, NewGrant
 from app.authz.membership import Members
 from app.authz.roles import RoleCard
-from app.db.session import Transaction
-from app.domain.access import SLUG, Action, within
 from app.domain.calls import Call
-from app.domain.principal import LOCAL_ISSUER, Narrowing, Principal
+from app.domain.principal import Principal
 from app.entrypoints.http.caller import named
 from app.entrypoints.http.fields import Label, Line, Moment
 from app.entrypoints.http.paging import LIMIT_DEFAULT, NO_UUID, Page, after, limit_of, page
 from app.entrypoints.services import Services
-from app.errors import InsufficientScope, InvalidRequest
-from app.identity import tokens
+from app.identity import custody
 from app.identity.tokens import IssuedToken, NewToken, TokenCard
 
 
@@ -158,60 +153,28 @@ class TokenController(Controller):
     async def listed(
         self, services: Services, caller: Principal, call: Call, limit: int = LIMIT_DEFAULT, cursor: str | None = None
     ) -> Page[TokenCard]:
-        """The caller's own tokens, without their secrets."""
+        """The caller's own tokens, or for an administrator everybody's, without their secrets."""
         start = after(cursor, str, "")
         found = await services.calls.read(
-            call, lambda snapshot: tokens.listed(snapshot, _own(caller), after=start, limit=limit_of(limit) + 1)
+            call,
+            lambda snapshot: custody.listed(
+                snapshot, services.authority, caller, None, after=start, limit=limit_of(limit) + 1
+            ),
         )
         return page(found, limit, lambda card: card.id)
 
     @post()
     async def issue(self, services: Services, caller: Principal, call: Call, data: TokenBody) -> IssuedToken:
         """Make a token; it is shown this once."""
-        wanted = _wanted(caller, data)
-
-        async def issued(transaction: Transaction) -> IssuedToken:
-            if wanted.subject != caller.subject or caller.issuer != LOCAL_ISSUER or caller.actor is not None:
-                await require_system(services.authority, transaction, caller, Action.MANAGE)
-            return await tokens.issue(transaction, wanted, caller)
-
-        return await services.calls.change(call, issued)
+        bounds = custody.bounds(data.actions, data.collections, data.expires_at)
+        wanted = NewToken(data.subject or caller.key, data.name, data.actor, bounds)
+        return await services.calls.change(
+            call, lambda transaction: custody.issue(transaction, services.authority, caller, wanted)
+        )
 
     @delete("/{token_id:str}", status_code=204)
     async def revoke(self, services: Services, caller: Principal, call: Call, token_id: str) -> None:
         """Revoke one of the caller's own tokens; an administrator, anybody's."""
-
-        async def revoked(transaction: Transaction) -> None:
-            everybody = (await services.authority.compile(transaction, caller, Action.MANAGE)).system
-            await tokens.revoke(transaction, token_id, by=caller, subject=None if everybody else _own(caller))
-
-        await services.calls.change(call, revoked)
-
-
-def _own(caller: Principal) -> str:
-    """The subject whose tokens are the caller's own; no local subject holds a `|`, so a foreign caller has none.
-
-    Raises `InsufficientScope` to a token that is narrowed, or in an agent's hand: it may not look at, or end, the wider
-    ones beside it.
-    """
-    if caller.actor is not None or not within(caller.narrowing, Action.MANAGE):
-        raise InsufficientScope(Action.MANAGE)
-    return caller.key
-
-
-def _wanted(caller: Principal, data: TokenBody) -> NewToken:
-    if not 1 <= len(data.name.strip()) <= 200:
-        raise InvalidRequest("name", "empty or too long", allowed="1..200 characters")
-    if data.expires_at is not None and data.expires_at <= datetime.now(UTC):
-        raise InvalidRequest("expires_at", "in the past", allowed="a moment to come")
-    unknown = set(data.actions or ()) - set(Action)
-    if unknown:
-        raise InvalidRequest("actions", "not actions", allowed=", ".join(Action))
-    if any(SLUG.fullmatch(slug) is None for slug in data.collections or ()):
-        raise InvalidRequest("collections", "not slugs", allowed="slugs of collections")
-    bounds = Narrowing(
-        None if data.actions is None else frozenset(map(Action, data.actions)),
-        None if data.collections is None else frozenset(data.collections),
-        data.expires_at,
-    )
-    return NewToken(data.subject or caller.key, data.name, data.actor, bounds)
+        await services.calls.change(
+            call, lambda transaction: custody.revoke(transaction, services.authority, caller, token_id)
+        )

@@ -1,7 +1,8 @@
 """`POST /search`, and the documents that a fragment cites."""
 
+from collections.abc import Awaitable, Callable
 from html import escape
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 from urllib.parse import quote
 from uuid import UUID
 
@@ -9,12 +10,13 @@ import msgspec
 from litestar import Controller, MediaType, Response, get, post
 from litestar.params import Parameter
 
+from app.db.session import Transaction
 from app.domain.calls import Call
 from app.domain.documents import PageSpan
 from app.domain.principal import Principal
 from app.entrypoints.envelope import answered
 from app.entrypoints.services import Services
-from app.search.reading import VersionCard
+from app.search.reading import Original, VersionCard, VersionText
 
 # Hostile HTML or SVG in an original must not run in our origin, however it is opened.
 INERT = {
@@ -24,6 +26,7 @@ INERT = {
     "cross-origin-resource-policy": "same-origin",
     "referrer-policy": "no-referrer",
 }
+Opened = TypeVar("Opened", VersionCard, VersionText, Original)
 Version = Annotated[int, Parameter(ge=1, le=2**31 - 1)]
 
 
@@ -35,6 +38,20 @@ class TextBody(msgspec.Struct):
     text: str
     pages: list[PageSpan]
     content_sha256: str
+
+
+async def opened(
+    services: Services, call: Call, document_id: UUID, work: Callable[[Transaction], Awaitable[Opened]]
+) -> Opened:
+    """Read something of a document, on the record of its collection too: its owner sees who opened what."""
+    call.document_ids = (document_id,)
+
+    async def read(snapshot: Transaction) -> Opened:
+        found = await work(snapshot)
+        call.collection = (found if isinstance(found, VersionCard) else found.card).collection
+        return found
+
+    return await services.calls.read(call, read)
 
 
 class SearchController(Controller):
@@ -59,9 +76,12 @@ class VersionController(Controller):
         self, services: Services, caller: Principal, call: Call, document_id: UUID, version: Version
     ) -> VersionCard:
         """What is known of this edition."""
-        call.document_ids = (document_id,)
-        return await services.calls.read(
-            call, lambda snapshot: services.reader.version(snapshot, caller, document_id, version)
+        key = (document_id, version)
+        return await opened(
+            services,
+            call,
+            document_id,
+            lambda snapshot: services.reader.version(snapshot, caller, *key),
         )
 
     @get("/text")
@@ -69,10 +89,8 @@ class VersionController(Controller):
         self, services: Services, caller: Principal, call: Call, document_id: UUID, version: Version
     ) -> TextBody:
         """The extracted text that fragments quote."""
-        call.document_ids = (document_id,)
-        found = await services.calls.read(
-            call, lambda snapshot: services.reader.text(snapshot, caller, document_id, version)
-        )
+        key = (document_id, version)
+        found = await opened(services, call, document_id, lambda snapshot: services.reader.text(snapshot, caller, *key))
         return TextBody(document_id, version, found.text, list(found.pages), found.card.content_sha256)
 
     @get("/original", media_type=MediaType.TEXT)
@@ -80,9 +98,12 @@ class VersionController(Controller):
         self, services: Services, caller: Principal, call: Call, document_id: UUID, version: Version
     ) -> Response[bytes]:
         """The bytes as they were uploaded."""
-        call.document_ids = (document_id,)
-        found = await services.calls.read(
-            call, lambda snapshot: services.reader.original(snapshot, caller, document_id, version)
+        key = (document_id, version)
+        found = await opened(
+            services,
+            call,
+            document_id,
+            lambda snapshot: services.reader.original(snapshot, caller, *key),
         )
         disposition = f"attachment; filename*=UTF-8''{quote(found.card.file_name, safe='')}"
         headers = {**INERT, "content-disposition": disposition, "etag": f'"{found.card.content_sha256}"'}
@@ -107,10 +128,8 @@ async def cited(
     end: Annotated[int, Parameter(ge=0)] = 0,
 ) -> Response[str]:
     """Where `source_uri` leads: the text of the cited version, with the cited place marked."""
-    call.document_ids = (document_id,)
-    found = await services.calls.read(
-        call, lambda snapshot: services.reader.text(snapshot, caller, document_id, version)
-    )
+    key = (document_id, version)
+    found = await opened(services, call, document_id, lambda snapshot: services.reader.text(snapshot, caller, *key))
     shown = _PAGE.format(
         title=escape(found.card.title),
         version=version,
