@@ -26,7 +26,7 @@ _TAKE = text("""
     WHERE collection_id = :collection AND reason = ANY(:reasons) AND revoked_at IS NULL
 """)
 _APPOINT = text("UPDATE collections SET owner = :owner, purge_confirmer = :confirmer WHERE id = :collection")
-_COLUMNS = "slug, title, owner, purge_confirmer, corpus_version"
+_COLUMNS = "slug, title, owner, purge_confirmer, slug || '@' || corpus_version"
 _PAGE = text(f"""
     SELECT {_COLUMNS} FROM collections
     WHERE id = ANY(:ids) AND slug > :after ORDER BY slug LIMIT :limit
@@ -37,13 +37,13 @@ TITLE_MAX = 200
 
 @dataclass(frozen=True, slots=True)
 class CollectionCard:
-    """A collection as it is shown."""
+    """A collection as it is shown; `corpus_version` is its present edition, `slug@0` before the first publish."""
 
     slug: str
     title: str
     owner: str
     purge_confirmer: str | None
-    corpus_version: int
+    corpus_version: str
 
 
 OWNER_REASON = "owner of the collection"
@@ -85,7 +85,7 @@ async def create(
     if made is None:
         raise Conflict("A collection with this slug exists.")
     await _give(transaction, by, made.id, custodians, owned)
-    return CollectionCard(wanted.slug, wanted.title, by.key, wanted.purge_confirmer, 0)
+    return CollectionCard(wanted.slug, wanted.title, by.key, wanted.purge_confirmer, f"{wanted.slug}@0")
 
 
 async def appoint(

@@ -127,7 +127,7 @@ async def _edition(services: Services, owner: Principal, wanted: Edition, progre
     card = await errand.services.database.read(
         lambda snapshot: collections.shown(snapshot, services.authority, owner, slug)
     )
-    if card.corpus_version < wanted.number:
+    if int(card.corpus_version.rpartition("@")[2]) < wanted.number:
         await _documents(services, owner, wanted, progress)
         await errand.change(
             lambda transaction: publish.publish(transaction, services.authority, services.printer, owner, slug), slug

@@ -71,7 +71,7 @@ async def _look(snapshot: Transaction, errand: Errand) -> Status:
         url=services.base_url,
         checks=checks,
         jobs=await jobs.counts(snapshot, services.authority, errand.caller),
-        collections=[f"{card.slug}@{card.corpus_version}" for card in await all_collections(snapshot, errand)],
+        collections=[card.corpus_version for card in await all_collections(snapshot, errand)],
     )
 
 
