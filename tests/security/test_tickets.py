@@ -124,10 +124,12 @@ FORGERIES: dict[str, Callable[[Connection], str]] = {
 }
 
 
-@pytest.mark.parametrize("forgery", FORGERIES)
-async def test_a_bad_ticket_is_no_ticket(filled: Connection, forgery: str) -> None:
-    with filled.transaction():
-        assert counts(filled, FORGERIES[forgery](filled)) == NOTHING
+async def test_a_bad_ticket_is_no_ticket(filled: Connection) -> None:
+    shown = {}
+    for name, forge in FORGERIES.items():
+        with filled.transaction():
+            shown[name] = counts(filled, forge(filled))
+    assert {name: rows for name, rows in shown.items() if rows != NOTHING} == {}
 
 
 async def test_a_ticket_does_not_outlive_its_transaction(filled: Connection, postgres_database: RunDatabase) -> None:
