@@ -6,6 +6,7 @@ have the same effects get the same verdict, so Casbin is asked once for each suc
 
 from collections import OrderedDict
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from threading import Lock
 from uuid import UUID
@@ -28,29 +29,43 @@ from app.domain.principal import Principal
 CACHE_SIZE = 10_000
 
 
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A scope, and the moment by the clock of the transaction that compiled it. Another's clock may be earlier."""
+
+    scope: AccessScope
+    since: datetime
+
+    def stands(self, transaction: Transaction) -> bool:
+        expires_at = self.scope.expires_at
+        timely = self.since <= transaction.at and (expires_at is None or transaction.at < expires_at)
+        return timely and self.scope.policy_version == transaction.policy_version
+
+
 class Authority:
     """Compiles scopes, and keeps each for as long as the rules it came from stand. One per process."""
 
     def __init__(self, cache_size: int = CACHE_SIZE) -> None:
-        self._kept: OrderedDict[tuple[Principal, Action], AccessScope] = OrderedDict()
+        self._kept: OrderedDict[tuple[Principal, Action], _Kept] = OrderedDict()
         self._size = cache_size
         self._lock = Lock()
 
     async def compile(self, transaction: Transaction, principal: Principal, action: Action) -> AccessScope:
         """What `principal` may use for `action`, by the rules in the transaction's own snapshot.
 
-        A kept scope is used only at the policy version it was compiled from, and not past the next moment at which
-        a rule begins or ends; in a transaction that writes, whose rules may never be committed, none is used or kept.
+        A kept scope is used only at the policy version it was compiled from, not before the moment it was compiled
+        for, and not past the next moment at which a rule begins or ends; in a transaction that writes, whose rules
+        may never be committed, none is used or kept.
         Raises what reading the database raises.
         """
         if not transaction.snapshot:
             return await compile_scope(transaction, principal, action)
         kept = self._kept.get((principal, action))
-        if kept is not None and _stands(kept, transaction):
-            return kept
+        if kept is not None and kept.stands(transaction):
+            return kept.scope
         scope = await compile_scope(transaction, principal, action)
         with self._lock:
-            self._kept[principal, action] = scope
+            self._kept[principal, action] = _Kept(scope, transaction.at)
             self._kept.move_to_end((principal, action))
             while len(self._kept) > self._size:
                 self._kept.popitem(last=False)
@@ -68,11 +83,6 @@ async def compile_scope(
     for other in others:
         scope = _intersection(scope, other)
     return scope
-
-
-def _stands(scope: AccessScope, transaction: Transaction) -> bool:
-    current = scope.policy_version == transaction.policy_version
-    return current and (scope.expires_at is None or transaction.at < scope.expires_at)
 
 
 def of_subject(principal: Principal, action: Action, loaded: LoadedRules, policy_version: int) -> AccessScope:

@@ -11,27 +11,30 @@ from app.domain.access import AccessClass, Action, Edge, Effect, PartyRules, Rul
 from app.domain.principal import Narrowing, Principal
 
 # `known` at the asked moment: granted by then and not revoked by then. `in_force`: within its own bounds too.
+# For now, all that the snapshot shows is known: a change committed between this transaction's begin and its first
+# statement bears a later stamp than now(), and must count all the same, as it does for row-level security.
 _LOAD = text("""
-WITH RECURSIVE asked AS (SELECT coalesce(CAST(:at AS timestamptz), now()) AS at),
+WITH RECURSIVE asked AS (SELECT coalesce(CAST(:at AS timestamptz), now()) AS at,
+                                coalesce(CAST(:at AS timestamptz), 'infinity') AS seen),
 held AS (
     SELECT kind, name FROM unnest(CAST(:kinds AS text[]), CAST(:names AS text[])) AS seed (kind, name)
     UNION
     SELECT m.container_kind, m.container
     FROM held h JOIN memberships m ON m.member_kind = h.kind AND m.member = h.name, asked
-    WHERE m.granted_at <= asked.at AND (m.revoked_at IS NULL OR m.revoked_at > asked.at)
+    WHERE m.granted_at <= asked.seen AND (m.revoked_at IS NULL OR m.revoked_at > asked.seen)
       AND m.valid_from <= asked.at AND (m.valid_until IS NULL OR m.valid_until > asked.at)
 ),
 edges AS (
     SELECT h.kind, h.name, m.container_kind, m.container, m.valid_from, m.valid_until,
            m.valid_from <= asked.at AND (m.valid_until IS NULL OR m.valid_until > asked.at) AS in_force
     FROM held h JOIN memberships m ON m.member_kind = h.kind AND m.member = h.name, asked
-    WHERE m.granted_at <= asked.at AND (m.revoked_at IS NULL OR m.revoked_at > asked.at)
+    WHERE m.granted_at <= asked.seen AND (m.revoked_at IS NULL OR m.revoked_at > asked.seen)
       AND (m.valid_until IS NULL OR m.valid_until > asked.at)
 ),
 known AS (
     SELECT g.*, g.valid_from <= asked.at AS in_force
     FROM held h JOIN grants g ON g.subject_kind = h.kind AND g.subject = h.name AND g.action = :action, asked
-    WHERE g.granted_at <= asked.at AND (g.revoked_at IS NULL OR g.revoked_at > asked.at)
+    WHERE g.granted_at <= asked.seen AND (g.revoked_at IS NULL OR g.revoked_at > asked.seen)
       AND (g.valid_until IS NULL OR g.valid_until > asked.at)
 ),
 in_force AS MATERIALIZED (SELECT * FROM known WHERE in_force),
