@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
 
 import structlog
 import uvicorn
@@ -88,7 +89,7 @@ def build(settings: Settings, service_url: str, embedder: Embedder | None = None
     authority = Authority()
     digest_key = settings.digest_key or secret(settings.data_dir, "digest")
     calls = CallLog(database, Spool(settings.data_dir / "audit" / "spool.jsonl"), digest_key)
-    embedder = embedder or Embedder.load(settings.model_dir or settings.data_dir / "models")
+    embedder = embedder or Embedder.load(_model_dir(settings))
     return Services(
         database=database,
         authority=authority,
@@ -111,6 +112,10 @@ def _database(settings: Settings, service_url: str, printer: TicketPrinter) -> D
     return Database(engine, check_tickets=printer.check, deadline_seconds=settings.database_seconds)
 
 
+def _model_dir(settings: Settings) -> Path:
+    return settings.model_dir or settings.data_dir / "models"
+
+
 def _limits(settings: Settings) -> ParserLimits:
     seconds = settings.parser_seconds
     return ParserLimits(memory_bytes=settings.parser_memory_bytes, cpu_seconds=seconds, wall_seconds=1.5 * seconds)
@@ -124,7 +129,8 @@ async def services(settings: Settings) -> AsyncIterator[Services]:
     """
     _log_to_stderr(settings)  # standard output belongs to what a command prints, and to MCP
     with postgres(settings) as found:
-        built = build(settings, found.service_url)
+        # Most commands embed nothing, and need not wait until the model could.
+        built = build(settings, found.service_url, Embedder.load(_model_dir(settings), at_once=False))
         try:
             await _admit(built.database)
             yield built
@@ -242,6 +248,7 @@ def serve(settings: Settings) -> None:
 async def work(settings: Settings, stop: asyncio.Event) -> None:
     """Run one ingest worker until `stop`."""
     async with services(settings) as parts:
+        parts.worker.embedder.prepare()
         await parts.worker.run(stop)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -30,29 +31,41 @@ class Embedder:
     passage_room = e5.MAX_TOKENS - 6
     """Tokens of a passage that are read, beside the prefix and the two marks around it; the rest is cut off."""
 
-    def __init__(
-        self, session: onnxruntime.InferenceSession, tokenizer: Tokenizer, table: dict[int, str], revision: str
-    ) -> None:
+    def __init__(self, model: Path, revision: str) -> None:
         self.revision = revision
-        self._session = session
-        self._tokenizer = tokenizer
-        self._table = table
+        self._model = model
 
     @classmethod
-    def load(cls, directory: Path) -> "Embedder":
+    def load(cls, directory: Path, *, at_once: bool = True) -> "Embedder":
         """Load the model kept in `directory`; the first call makes it there (0.6 GB of memory, 140 MB of disk).
+
+        Not `at_once`, its files are checked and not opened before they are needed, which takes a second then.
 
         Errors: EmbedderUnavailable if it has to be made and the weights package is missing; ConfigurationError if the
         files are not as they were made (the message says what to delete).
         """
         model = e5.ensure_e5(directory)
-        table = json.loads((model / e5.NORMALISATION).read_bytes())
-        return cls(
-            _open_session(model / e5.GRAPH),
-            Tokenizer.from_file(str(model / e5.TOKENIZER)),
-            {int(code_point): replacement for code_point, replacement in table.items()},
-            e5.revision(model),
-        )
+        embedder = cls(model, e5.revision(model))
+        if at_once:
+            embedder.prepare()
+        return embedder
+
+    def prepare(self) -> None:
+        """Open what is not open yet. ConfigurationError if this machine cannot run the model."""
+        _ = self._session, self._tokenizer, self._table
+
+    @cached_property
+    def _session(self) -> onnxruntime.InferenceSession:
+        return _open_session(self._model / e5.GRAPH)
+
+    @cached_property
+    def _tokenizer(self) -> Tokenizer:
+        return Tokenizer.from_file(str(self._model / e5.TOKENIZER))
+
+    @cached_property
+    def _table(self) -> dict[int, str]:
+        table = json.loads((self._model / e5.NORMALISATION).read_bytes())
+        return {int(code_point): replacement for code_point, replacement in table.items()}
 
     def query(self, text: str) -> NDArray[np.float32]:
         """Vector of a question: (384,), length 1. ValueError if `text` holds nothing to read.

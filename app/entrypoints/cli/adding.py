@@ -109,9 +109,8 @@ async def _add(errand: Errand, slug: str, path: Path, told: Told, progress: Bar)
     """Bring one file in. Raises what concerns them all: no such collection, the database is away."""
     shown = _readable(str(path))
     try:
-        name = line("file name", _readable(path.name))
         content = _content(path, errand.services.upload_max)
-        upload = Upload(name, content, told.title, told.source_id, told.labels, told.tags)
+        upload = Upload(_readable(path.name), content, told.title, told.source_id, told.labels, told.tags)
         receipt, job = await bring_in(errand, slug, upload, progress.share)
     except (IngestError, InvalidRequest, PayloadTooLarge, Denied) as error:
         return Outcome(shown, code=_code(error), message=error.message)

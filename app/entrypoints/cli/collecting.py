@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from app.db.session import Transaction
-from app.entrypoints.cli.kit import PAGE, Errand, Json, everything, run
+from app.entrypoints.cli.kit import PAGE, Errand, Json, everything, line, run
 from app.entrypoints.cli.output import show
 from app.ingest import collections, publish
 from app.ingest.collections import CollectionCard, Custodians, NewCollection
@@ -25,7 +25,7 @@ def create(
 
     async def made(transaction: Transaction, errand: Errand) -> CollectionCard:
         services, by = errand.services, errand.caller
-        wanted = NewCollection(slug, title)
+        wanted = NewCollection(slug, line("--title", title))
         card = await collections.create(transaction, services.authority, by, wanted, services.owner_actions)
         if owner in (None, card.owner):
             return card

@@ -57,6 +57,7 @@ def status(context: typer.Context, as_json: Json = False) -> None:
 
 async def _look(snapshot: Transaction, errand: Errand) -> Status:
     services = errand.services
+    services.worker.embedder.prepare()  # raises what stands in its way
     database, newest = await state.read(snapshot), migrate.head()
     current = database.revision == newest
     checks = Checks(
