@@ -12,7 +12,8 @@ door = pytest.mark.parametrize("path", DOORS)
 
 
 def _status(api: Api, path: str, *headers: tuple[str, str | bytes], query: str = "") -> tuple[int, str | None]:
-    answer = api.http.post(path + query, json=DOORS[path], headers=[ACCEPT, *headers])
+    raw = [(name.encode(), value if isinstance(value, bytes) else value.encode()) for name, value in (ACCEPT, *headers)]
+    answer = api.http.post(path + query, json=DOORS[path], headers=raw)
     return answer.status_code, answer.headers.get("www-authenticate")
 
 

@@ -208,6 +208,12 @@ def test_a_wrong_token_is_refused(api: Api, wrong: dict[str, Any]) -> None:
 
 
 def test_members_that_cannot_be_are_refused(api: Api) -> None:
-    for wrong in ({"principals": ["a\x00b"]}, {"roles": ["no-such-role"]}, {"principals": "owner"}, {"people": []}):
+    bodies: list[dict[str, Any]] = [
+        {"principals": ["a\x00b"]},
+        {"roles": ["no-such-role"]},
+        {"principals": "owner"},
+        {"people": []},
+    ]
+    for wrong in bodies:
         answer = api("admin", "PUT", "/roles/tester/members", json=wrong)
         assert (answer.status_code, answer.json()["code"]) == (400, "invalid_request"), wrong

@@ -52,7 +52,8 @@ def test_a_wrong_request_is_an_error_of_the_protocol(api: Api, body: Any, code: 
 
 
 def test_a_call_without_arguments_is_answered_by_the_tool(api: Api) -> None:
-    for arguments in (None, {}):
+    absent: list[dict[str, Any] | None] = [None, {}]
+    for arguments in absent:
         assert message(rpc(api, "general", tool_call(arguments)))["result"]["structuredContent"]["status"] == (
             "invalid_request"
         )
