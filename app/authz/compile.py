@@ -5,18 +5,16 @@ have the same effects get the same verdict, so Casbin is asked once for each suc
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from threading import Lock
 from uuid import UUID
 
-from app.authz.casbin_policy import permits
+from app.authz import casbin_policy
 from app.authz.rules import LoadedRules, load, party
 from app.db.session import Transaction
 from app.domain.access import (
     SYSTEM,
-    AccessClass,
     AccessScope,
     Action,
     Effect,
@@ -87,31 +85,23 @@ async def compile_scope(
 
 def of_subject(principal: Principal, action: Action, loaded: LoadedRules, policy_version: int) -> AccessScope:
     """The scope that loaded rules make, decided by Casbin; `principal` is whom it will be used for."""
+    asked: dict[frozenset[Effect] | None, tuple[str, ...]] = {None: (SYSTEM,)}
+    asked |= {effects: example.resources for effects, example in loaded.examples.items()}
+    verdicts = casbin_policy.verdicts(loaded.rules, action, asked)
     reached = _reached(action, loaded)
     classes: dict[UUID, list[int]] = {id_: [] for id_ in reached}
-    for access_class in _permitted(action, loaded):
-        if access_class.collection_id in reached:
-            classes[access_class.collection_id].append(access_class.id)
+    for touched in loaded.classes:
+        if verdicts[touched.effects] and touched.collection_id in reached:
+            classes[touched.collection_id] += touched.ids
     return AccessScope(
         principal=principal,
         action=action,
         policy_version=policy_version,
         collections={slug: ScopedCollection(id_, slug, tuple(sorted(classes[id_]))) for id_, slug in reached.items()},
-        system=within(loaded.rules.bounds, action) and permits(loaded.rules, action, [SYSTEM]),
+        system=within(loaded.rules.bounds, action) and verdicts[None],
         parties=(loaded.rules,),
         expires_at=loaded.expires_at,
     )
-
-
-def _permitted(action: Action, loaded: LoadedRules) -> Iterable[AccessClass]:
-    effects = {rule.id: rule.effect for rule in loaded.rules.rules}
-    verdicts: dict[frozenset[Effect], bool] = {}
-    for touched in loaded.classes:
-        kind = frozenset(effects[rule] for rule in touched.rules)
-        if kind not in verdicts:
-            verdicts[kind] = permits(loaded.rules, action, touched.access_class.resources)
-        if verdicts[kind]:
-            yield touched.access_class
 
 
 def _reached(action: Action, loaded: LoadedRules) -> dict[UUID, str]:

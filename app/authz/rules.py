@@ -7,7 +7,7 @@ from uuid import UUID
 from sqlalchemy import text
 
 from app.db.session import Transaction
-from app.domain.access import AccessClass, Action, Edge, Effect, PartyRules, Rule
+from app.domain.access import SYSTEM, AccessClass, Action, Edge, Effect, PartyRules, Rule
 from app.domain.principal import Narrowing, Principal
 
 # `known` at the asked moment: granted by then and not revoked by then. `in_force`: within its own bounds too.
@@ -39,25 +39,32 @@ known AS (
 ),
 in_force AS MATERIALIZED (SELECT * FROM known WHERE in_force),
 touched AS (
-    SELECT id, array_agg(rule) AS rules FROM (
-        SELECT c.id, r.id AS rule FROM in_force r, access_classes c WHERE r.resource_kind = 'system'
+    SELECT id, collection_id, bool_or(effect = 'allow') AS allows, bool_or(effect = 'deny') AS denies FROM (
+        SELECT c.id, c.collection_id, r.effect FROM in_force r, access_classes c WHERE r.resource_kind = 'system'
         UNION ALL
-        SELECT c.id, r.id FROM in_force r JOIN access_classes c ON c.collection_id = r.collection_id
+        SELECT c.id, c.collection_id, r.effect FROM in_force r JOIN access_classes c USING (collection_id)
         WHERE r.resource_kind = 'collection' OR (r.resource_kind = 'label' AND r.label = ANY (c.labels))
         UNION ALL
-        SELECT c.id, r.id FROM in_force r JOIN access_classes c ON c.document_id = r.document_id
+        SELECT c.id, c.collection_id, r.effect FROM in_force r JOIN access_classes c ON c.document_id = r.document_id
         WHERE r.resource_kind = 'document'
-    ) reached GROUP BY id
+    ) reached GROUP BY id, collection_id
 )
 SELECT
     (SELECT json_agg(json_build_array(kind || ':' || name, container_kind || ':' || container)) FROM edges
      WHERE in_force) AS edges,
     (SELECT json_agg(json_build_array(id, subject_kind || ':' || subject, effect, resource_kind, collection_id, label,
                                       document_id)) FROM in_force) AS rules,
-    (SELECT json_agg(json_build_array(c.id, c.collection_id, c.labels, c.document_id, t.rules))
-     FROM touched t JOIN access_classes c USING (id)) AS classes,
-    (SELECT json_agg(json_build_array(id, slug)) FROM collections WHERE id IN (SELECT collection_id FROM known)
-        OR EXISTS (SELECT FROM known WHERE resource_kind = 'system')) AS collections,
+    (SELECT json_agg(json_build_array(collection_id, allows, denies, ids)) FROM (
+        SELECT collection_id, allows, denies, array_agg(id) AS ids FROM touched GROUP BY 1, 2, 3
+     ) alike) AS classes,
+    (SELECT json_agg(json_build_array(e.allows, e.denies, c.id, c.collection_id, c.labels, c.document_id)) FROM (
+        SELECT allows, denies, min(id) AS id FROM touched GROUP BY 1, 2
+     ) e JOIN access_classes c ON c.id = e.id) AS examples,
+    (SELECT json_agg(json_build_array(id, slug)) FROM (
+        SELECT id, slug FROM collections WHERE id = ANY (ARRAY(SELECT collection_id FROM in_force))
+        UNION
+        SELECT id, slug FROM collections WHERE EXISTS (SELECT FROM in_force WHERE resource_kind = 'system')
+     ) named) AS collections,
     (SELECT min(moment) FROM (
         SELECT unnest(ARRAY[valid_from, valid_until]) AS moment FROM edges
         UNION ALL SELECT unnest(ARRAY[valid_from, valid_until]) FROM known) b, asked
@@ -66,19 +73,24 @@ SELECT
 
 
 @dataclass(frozen=True, slots=True)
-class TouchedClass:
-    """An access class that at least one of the caller's rules reaches, and which."""
+class TouchedClasses:
+    """Access classes of one collection that rules of the caller reach, all with the same effects."""
 
-    access_class: AccessClass
-    rules: tuple[UUID, ...]
+    collection_id: UUID
+    effects: frozenset[Effect]
+    ids: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedRules:
-    """All that the rules say about one party and one action at one moment, before anything is decided."""
+    """All that the rules say about one party and one action at one moment, before anything is decided.
+
+    `examples` holds one class for each set of effects that is among `classes`: what Casbin says of it, it says of all.
+    """
 
     rules: PartyRules
-    classes: tuple[TouchedClass, ...]
+    classes: tuple[TouchedClasses, ...]
+    examples: dict[frozenset[Effect], AccessClass]
     collections: dict[UUID, str]
     expires_at: datetime | None
 
@@ -114,18 +126,36 @@ async def load(
         "at": at,
     }
     row = (await transaction.connection.execute(_LOAD, values)).one()
+    keys = {key for key, *_ in (*(row.collections or ()), *(row.classes or ()))}
+    ids = {key: UUID(key) for key in keys}
     claimed = [Edge(subject.qualified, f"group:{group}") for group in subject.groups]
     edges = (*claimed, *(Edge(member, container) for member, container in row.edges or ()))
-    rules = tuple(_rule(action, *fields) for fields in row.rules or ())
+    rules = tuple(_rule(ids, action, *fields) for fields in row.rules or ())
     return LoadedRules(
         rules=PartyRules(subject.qualified, subject.bounds, edges, rules),
-        classes=tuple(_touched(*fields) for fields in row.classes or ()),
-        collections={UUID(key): slug for key, slug in row.collections or ()},
+        classes=tuple(
+            TouchedClasses(ids[collection], _EFFECTS[allows, denies], tuple(classes))
+            for collection, allows, denies, classes in row.classes or ()
+        ),
+        examples={
+            _EFFECTS[allows, denies]: AccessClass(id_, ids[collection], tuple(labels), document and UUID(document))
+            for allows, denies, id_, collection, labels, document in row.examples or ()
+        },
+        collections={ids[key]: slug for key, slug in row.collections or ()},
         expires_at=row.expires_at,
     )
 
 
+_EFFECT = {effect.value: effect for effect in Effect}
+_EFFECTS = {
+    (True, False): frozenset({Effect.ALLOW}),
+    (False, True): frozenset({Effect.DENY}),
+    (True, True): frozenset({Effect.ALLOW, Effect.DENY}),
+}
+
+
 def _rule(
+    ids: dict[str, UUID],
     action: Action,
     id_: str,
     held_by: str,
@@ -135,11 +165,8 @@ def _rule(
     label: str | None,
     document: str | None,
 ) -> Rule:
-    names = {"system": (), "collection": (collection,), "label": (collection, label), "document": (document,)}[kind]
-    resource = ":".join((kind, *map(str, names)))
-    return Rule(UUID(id_), held_by, action, Effect(effect), resource, UUID(collection) if collection else None)
-
-
-def _touched(id_: int, collection: str, labels: list[str], document: str | None, rules: list[str]) -> TouchedClass:
-    own = UUID(document) if document else None
-    return TouchedClass(AccessClass(id_, UUID(collection), tuple(labels), own), tuple(UUID(rule) for rule in rules))
+    if kind == "label":
+        resource = f"label:{collection}:{label}"
+    else:
+        resource = SYSTEM if kind == "system" else f"{kind}:{document or collection}"
+    return Rule(UUID(id_), held_by, action, _EFFECT[effect], resource, ids[collection] if collection else None)

@@ -109,8 +109,10 @@ def put(behind: "psycopg.Connection[tuple[object, ...]]", matrix: Matrix) -> Non
     for permission in documents:
         stacks[permission] = uuid5(_SPACE, permission) if way(permission) == "collection" else shelf
         collections.setdefault(stacks[permission], f"of-{permission}")
-    _copy(behind, "collections", "id slug title owner", ((id_, slug, slug, "x") for id_, slug in collections.items()))
-    _copy(
+    copy_rows(
+        behind, "collections", "id slug title owner", ((id_, slug, slug, "x") for id_, slug in collections.items())
+    )
+    copy_rows(
         behind,
         "access_classes",
         "collection_id labels document_id",
@@ -132,13 +134,13 @@ def put(behind: "psycopg.Connection[tuple[object, ...]]", matrix: Matrix) -> Non
             [way(one) for one in documents],
         ),
     )
-    _copy(
+    copy_rows(
         behind,
         "memberships",
         "member_kind member container_kind container granted_by",
         (("principal", user, "role", role, "test") for user, role in matrix.user_roles),
     )
-    _copy(
+    copy_rows(
         behind,
         "grants",
         "subject_kind subject action effect resource_kind collection_id label document_id granted_by",
@@ -160,9 +162,10 @@ def put(behind: "psycopg.Connection[tuple[object, ...]]", matrix: Matrix) -> Non
     behind.execute("ANALYZE")
 
 
-def _copy(
+def copy_rows(
     behind: "psycopg.Connection[tuple[object, ...]]", table: str, columns: str, rows: Iterable[tuple[Any, ...]]
 ) -> None:
+    """Write rows into the named columns of a table."""
     names = sql.SQL(", ").join(map(sql.Identifier, columns.split()))
     statement = sql.SQL("COPY {} ({}) FROM STDIN").format(sql.Identifier(table), names)
     with behind.cursor() as cursor, cursor.copy(statement) as copy:
