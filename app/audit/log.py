@@ -93,8 +93,13 @@ class CallLog:
 
         return await self.serve(call, carried_out)
 
-    async def change(self, call: Call, work: Callable[[Transaction], Awaitable[T]]) -> T:
-        """`serve` a call that changes something: the change and its row are committed together."""
+    async def change(
+        self, call: Call, work: Callable[[Transaction], Awaitable[T]], *, deadline: float | None = None
+    ) -> T:
+        """`serve` a call that changes something: the change and its row are committed together.
+
+        `deadline` (seconds) is for changes that may take longer than a call otherwise may.
+        """
 
         async def changed(transaction: Transaction) -> T:
             result = await _noting_policy(call, work, transaction)
@@ -103,7 +108,7 @@ class CallLog:
             return result
 
         async def carried_out() -> T:
-            result = await self._database.write(changed)
+            result = await self._database.write(changed, deadline=deadline)
             call.recorded = True
             return result
 

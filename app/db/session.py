@@ -24,6 +24,9 @@ _STATE = text("""
 """)
 
 
+_PATIENCE = text("SELECT set_config('statement_timeout', :milliseconds, true)")
+
+
 @dataclass(frozen=True, slots=True)
 class Transaction:
     """One open transaction, with what a compiled scope and a ticket are bound to.
@@ -77,8 +80,17 @@ class Database:
         return await self.within(lambda: self._run(work, "REPEATABLE READ", read_only=True))
 
     async def write(self, work: Callable[[Transaction], Awaitable[T]], *, deadline: float | None = None) -> T:
-        """Run `work` in one READ COMMITTED transaction, committed when it returns. Raises as `read` does."""
-        return await self.within(lambda: self._run(work, "READ COMMITTED", read_only=False), deadline=deadline)
+        """Run `work` in one READ COMMITTED transaction, committed when it returns. Raises as `read` does.
+
+        `deadline` (seconds) is for work that is known to take longer than a call may; its statements may too.
+        """
+
+        async def patiently(transaction: Transaction) -> T:
+            if deadline is not None:
+                await transaction.connection.execute(_PATIENCE, {"milliseconds": str(int(deadline * 1000))})
+            return await work(transaction)
+
+        return await self.within(lambda: self._run(patiently, "READ COMMITTED", read_only=False), deadline=deadline)
 
     async def rehearse(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         """Run `work` as `write` does, and take everything back: what would be, if this were done? Raises as `read`."""

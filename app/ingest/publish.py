@@ -17,6 +17,7 @@ from app.errors import Conflict
 from app.ingest import jobs
 
 WAIT_SECONDS = 300
+DEADLINE_SECONDS = 600.0  # a large collection is turned over in one transaction, however long that takes
 POLL_SECONDS = 0.5
 
 _LOCK = text("SELECT corpus_version FROM collections WHERE id = :collection FOR UPDATE")

@@ -71,7 +71,9 @@ def publish_collection(
         if wait:
             await publish.settled(services.database, services.authority, by, slug)
         return await errand.change(
-            lambda transaction: publish.publish(transaction, services.authority, services.printer, by, slug), slug
+            lambda transaction: publish.publish(transaction, services.authority, services.printer, by, slug),
+            slug,
+            deadline=publish.DEADLINE_SECONDS,
         )
 
     show(run(context, published), as_json=as_json)

@@ -130,7 +130,9 @@ async def _edition(services: Services, owner: Principal, wanted: Edition, progre
     if int(card.corpus_version.rpartition("@")[2]) < wanted.number:
         await _documents(services, owner, wanted, progress)
         await errand.change(
-            lambda transaction: publish.publish(transaction, services.authority, services.printer, owner, slug), slug
+            lambda transaction: publish.publish(transaction, services.authority, services.printer, owner, slug),
+            slug,
+            deadline=publish.DEADLINE_SECONDS,
         )
 
 

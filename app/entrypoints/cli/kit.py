@@ -75,9 +75,10 @@ class Errand:
         work: Callable[[Transaction], Awaitable[T]],
         collection: str | None = None,
         document: UUID | None = None,
+        deadline: float | None = None,
     ) -> T:
         """Change something, its record committed with it."""
-        return await self.services.calls.change(self.call(collection, document), work)
+        return await self.services.calls.change(self.call(collection, document), work, deadline=deadline)
 
     async def rehearse(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         """Try something out, on the record; what it does is taken back."""

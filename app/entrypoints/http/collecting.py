@@ -1,6 +1,5 @@
 """Collections and their documents, jobs and editions, for the people who run them."""
 
-import asyncio
 import unicodedata
 from typing import Annotated
 from uuid import UUID
@@ -25,9 +24,6 @@ from app.ingest.documents import DocumentCard
 from app.ingest.jobs import JobCard
 from app.ingest.publish import Publication
 from app.ingest.store import Receipt, Upload
-
-WAIT_SECONDS = 300
-POLL_SECONDS = 0.5
 
 
 class NewCollection(msgspec.Struct, forbid_unknown_fields=True):
@@ -182,22 +178,12 @@ class CollectionController(Controller):
         """Make every draft of the collection its next edition."""
         call.collection = named(slug)
         if data is not None and data.wait:
-            await _settled(services, caller, slug)
+            await publish.settled(services.database, services.authority, caller, slug)
         return await services.calls.change(
             call,
             lambda transaction: publish.publish(transaction, services.authority, services.printer, caller, slug),
+            deadline=publish.DEADLINE_SECONDS,
         )
-
-
-async def _settled(services: Services, caller: Principal, slug: str) -> None:
-    """Wait, within bounds, until no job of the collection is unfinished. Whoever may not publish waits for nothing."""
-    for _ in range(int(WAIT_SECONDS / POLL_SECONDS)):
-        busy = await services.database.read(
-            lambda snapshot: publish.unfinished(snapshot, services.authority, caller, slug)
-        )
-        if not busy:
-            return
-        await asyncio.sleep(POLL_SECONDS)
 
 
 class DocumentController(Controller):

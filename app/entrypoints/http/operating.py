@@ -7,7 +7,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from app.entrypoints.http.caller import PUBLIC
 from app.entrypoints.services import Services
-from app.errors import IndexUnavailable, Timeout
+from app.errors import StacksError
 
 OPEN = {PUBLIC: True}
 
@@ -23,7 +23,7 @@ async def ready(services: Services) -> Response[dict[str, str]]:
     """The database answers, and its login is one that row-level security binds."""
     try:
         await services.database.check_login()
-    except (IndexUnavailable, Timeout) as fault:
+    except StacksError as fault:  # by its code alone: what is wrong with a login is nobody's business out there
         return Response({"status": fault.code}, status_code=503)
     return Response({"status": "ok"})
 
