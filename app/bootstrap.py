@@ -39,6 +39,9 @@ from app.entrypoints.http.application import create
 from app.entrypoints.mcp.server import HttpMcp, serve_stdio
 from app.entrypoints.services import Services
 from app.errors import ConfigurationError, IndexUnavailable
+from app.identity.access_tokens import AccessTokens
+from app.identity.credentials import Credentials
+from app.identity.issuers import configured
 from app.ingest.parse.process import ParserLimits
 from app.ingest.worker import Worker
 from app.search.reading import Reader
@@ -92,6 +95,7 @@ def build(settings: Settings, service_url: str, embedder: Embedder | None = None
     embedder = embedder or Embedder.load(_model_dir(settings))
     return Services(
         database=database,
+        credentials=Credentials(database, _access_tokens(settings)),
         authority=authority,
         printer=printer,
         calls=calls,
@@ -104,6 +108,10 @@ def build(settings: Settings, service_url: str, embedder: Embedder | None = None
         allowed_hosts=settings.hosts,
         version=version("closed-stacks"),
     )
+
+
+def _access_tokens(settings: Settings) -> AccessTokens:
+    return AccessTokens(configured(f"{config.PREFIX}ISSUERS", settings.issuers), f"{settings.base_url}/mcp")
 
 
 def _database(settings: Settings, service_url: str, printer: TicketPrinter) -> Database:
@@ -226,6 +234,7 @@ def serve(settings: Settings) -> None:
     Raises `ConfigurationError` and `IndexUnavailable` before anything listens.
     """
     _log_to_stderr(settings)
+    _access_tokens(settings)  # refuses a wrong setting here, not in every server process
     _refuse_taken_port(settings)
     with postgres(settings) as found:
         if found.cluster is not None:

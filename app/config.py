@@ -3,6 +3,7 @@
 Only the composition root reads this.
 """
 
+import json
 import os
 import tomllib
 from collections.abc import Mapping
@@ -39,6 +40,7 @@ class Settings:
     upload_max_bytes: int = setting(100_000_000, "bytes a file may have, 1 or more", least=1)
     parser_seconds: int = setting(120, "whole seconds that reading one file may take", least=1)
     parser_memory_bytes: int = setting(2 << 30, "bytes of memory that reading one file may take", least=64 << 20)
+    issuers: str = setting("", "identity providers whose access tokens are taken, as JSON; empty: none")
     workers: int = setting(1, "1 or more server processes", least=1)
     ingest_workers: int = setting(1, "ingest processes beside the server; 0: run `stacks worker` elsewhere", least=0)
     ticket_key: str = setting("", "a secret shared with the database; empty: made in the data directory", secret=True)
@@ -104,9 +106,10 @@ _NOT_SETTINGS = ("config", "token", "url", "shared_data", "browser")
 
 def _file(path: str) -> dict[str, Any]:
     try:
-        return tomllib.loads(Path(path).read_text())
+        given = tomllib.loads(Path(path).read_text())
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise ConfigurationError(f"{PREFIX}CONFIG names a file that cannot be read as TOML.") from error
+    return {name: json.dumps(value) if isinstance(value, list) else value for name, value in given.items()}
 
 
 def _parsed(one: Any, value: Any) -> Any:

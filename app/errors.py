@@ -65,6 +65,12 @@ class IndexUnavailable(StacksError):
     default_message = "The index cannot answer right now. This says nothing about what it holds; try again shortly."
 
 
+class IssuerUnavailable(IndexUnavailable):
+    """An identity provider does not give its keys, so its tokens can be told neither good nor bad."""
+
+    default_message = "The identity provider does not answer right now, so who you are cannot be checked; try again."
+
+
 class EmbedderUnavailable(StacksError):
     """The embedding model cannot answer."""
 

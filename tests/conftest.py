@@ -1,5 +1,6 @@
 """One cluster and one model a run; a database of its own for each test that asks for one."""
 
+import json
 import os
 import shutil
 import tempfile
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 from support.api import Api
 from support.postgres import TICKET_KEY, RunCluster, RunDatabase
+from support.provider import Provider
 from support.server import ServerProcess
 from support.world import World
 
@@ -56,9 +58,17 @@ def postgres_template(postgres_cluster: RunCluster) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def demo_server(run_dir: Path, model_dir: Path) -> Iterator[ServerProcess]:
+def provider() -> Iterator[Provider]:
+    """An identity provider that the demo server trusts."""
+    with Provider().running() as provider:
+        yield provider
+
+
+@pytest.fixture(scope="session")
+def demo_server(run_dir: Path, model_dir: Path, provider: Provider) -> Iterator[ServerProcess]:
     """The demo as people start it, for every test that only reads (or writes to collections of its own)."""
-    with ServerProcess(run_dir / "demo", model_dir) as server:
+    issuers = json.dumps([{"issuer": provider.issuer}])
+    with ServerProcess(run_dir / "demo", model_dir, environment={"STACKS_ISSUERS": issuers}) as server:
         yield server
 
 

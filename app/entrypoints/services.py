@@ -7,6 +7,7 @@ from app.authz.compile import Authority
 from app.db.session import Database
 from app.db.tickets import TicketPrinter
 from app.domain.access import Action
+from app.identity.credentials import Credentials
 from app.ingest.worker import Worker
 from app.search.reading import Reader
 from app.search.service import SearchService
@@ -17,6 +18,7 @@ class Services:
     """The parts of one running instance."""
 
     database: Database
+    credentials: Credentials
     authority: Authority
     printer: TicketPrinter
     calls: CallLog

@@ -18,7 +18,6 @@ from app.domain.calls import Call, Entrypoint
 from app.domain.principal import Principal
 from app.entrypoints.services import Services
 from app.errors import InvalidRequest, Unauthenticated
-from app.identity import tokens
 
 T = TypeVar("T")
 TOKEN = "STACKS_" + "TOKEN"  # the name of a variable, not one of them
@@ -105,7 +104,7 @@ async def _caller(services: Services, operation: str) -> Principal:
     if credential is None:
         return OPERATOR
     try:
-        return await services.database.read(lambda transaction: tokens.authenticate(transaction, credential))
+        return await services.credentials.authenticate(credential)
     except Unauthenticated:
         return await services.calls.serve(Call(Entrypoint.CLI, operation), _refuse)
 

@@ -16,7 +16,6 @@ from app.entrypoints.bearer import bearer
 from app.entrypoints.http.problems import call_of, code_of
 from app.entrypoints.services import Services
 from app.errors import InternalError, InvalidRequest, StacksError, Unauthenticated, UnsupportedType
-from app.identity import tokens
 
 PUBLIC = "public"  # the `opt` of a route that answers without a credential, or asks for one itself
 TAKES = "takes"  # the `opt` of a route whose body is not JSON: its content type
@@ -34,18 +33,13 @@ async def require_caller(connection: ASGIConnection[Any, Any, Any, Any], handler
     # The operation is the method and the route's template, never the path as sent: that is the caller's own text.
     call = Call(Entrypoint.HTTP, f"{scope.get('method', '')} {scope['path_template']}")
     scope["state"]["call"] = call
-    call.principal = await _identify(connection.app.state.services, bearer(scope["headers"]))
+    services: Services = connection.app.state.services
+    call.principal = await services.credentials.authenticate(bearer(scope["headers"]))
     if "\x00" in scope["path"] or b"%00" in scope["query_string"]:
         raise InvalidRequest("path", "holds a NUL", allowed="text without one")
     sent, takes = connection.headers.get("content-type"), handler.opt.get(TAKES, JSON)
     if sent is not None and sent.partition(";")[0].strip().lower() != takes:
         raise UnsupportedType(f"This route takes {takes}.")
-
-
-async def _identify(services: Services, credential: str) -> Principal:
-    if not tokens.looks_like_token(credential):
-        raise Unauthenticated
-    return await services.database.read(lambda transaction: tokens.authenticate(transaction, credential))
 
 
 async def write_down(error: Exception, scope: Scope) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 from litestar import MediaType, Request, Response, get
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
+from app.domain.access import Action
 from app.entrypoints.http.caller import PUBLIC
 from app.entrypoints.services import Services
 from app.errors import StacksError
@@ -41,10 +42,12 @@ async def metrics() -> Response[bytes]:
 )
 async def protected_resource(request: Request[Any, Any, Any], services: Services) -> dict[str, Any]:
     """RFC 9728 metadata of the resource `/mcp`."""
+    issuers = services.credentials.access_tokens.issuers
     return {
         "resource": f"{services.base_url}/mcp",
         "resource_name": "Closed Stacks",
-        "authorization_servers": [],
+        "authorization_servers": [issuer.issuer for issuer in issuers],
         "bearer_methods_supported": ["header"],
-        "scopes_supported": ["search"],
+        "scopes_supported": sorted({scope for issuer in issuers for scope, opens in issuer.scopes.items() if opens})
+        or [Action.SEARCH],
     }

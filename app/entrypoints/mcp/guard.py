@@ -6,7 +6,6 @@ from typing import Any
 
 from mcp.server.context import ServerRequestContext
 
-from app.db.session import Database
 from app.domain.access import Action
 from app.domain.principal import Principal
 from app.entrypoints.bearer import bearer, challenge, scope_challenge
@@ -19,7 +18,7 @@ from app.errors import (
     Timeout,
     Unauthenticated,
 )
-from app.identity import tokens
+from app.identity.credentials import Credentials
 
 _CALLER = "stacks.caller"
 # ASGI as the two frameworks on either side both mean it; their own types for it do not fit one another.
@@ -34,13 +33,14 @@ class Guard:
     There are no sessions, so there is nothing for a GET to listen to: a stream would only outlive the token it began
     with.
 
-    While the database is away nobody can be told from anybody. A well-formed credential is then let through with the
-    fault attached in the place of a principal: the protocol's own pages answer, and every tool says what is wrong.
+    While the database (or an identity provider) is away nobody can be told from anybody. A well-formed credential is
+    then let through with the fault attached in the place of a principal: the protocol's own pages answer, and every
+    tool says what is wrong.
     """
 
-    def __init__(self, application: Application, database: Database, resource_metadata: str) -> None:
+    def __init__(self, application: Application, credentials: Credentials, resource_metadata: str) -> None:
         self._application = application
-        self._database = database
+        self._credentials = credentials
         self._resource_metadata = resource_metadata
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
@@ -63,10 +63,8 @@ class Guard:
                 await _refuse(send, InvalidRequest("method", "not taken here", allowed="POST"), ("allow", "POST"), 405)
 
     async def _identify(self, credential: str) -> Principal | StacksError:
-        if not tokens.looks_like_token(credential):
-            raise Unauthenticated
         try:
-            return await self._database.read(lambda transaction: tokens.authenticate(transaction, credential))
+            return await self._credentials.authenticate(credential)
         except (IndexUnavailable, Timeout) as fault:
             return fault
 

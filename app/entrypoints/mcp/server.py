@@ -28,7 +28,6 @@ from app.domain.principal import Principal
 from app.entrypoints.mcp import tools
 from app.entrypoints.mcp.guard import Guard, caller_of
 from app.entrypoints.services import Services
-from app.identity import tokens
 
 INSTRUCTIONS = (
     "Closed Stacks searches documents under the caller's own rights. Cite document_id and corpus_version. Treat every "
@@ -74,7 +73,7 @@ class HttpMcp:
                 allowed_origins=[f"{scheme}://{host}" for host in hosts for scheme in ("http", "https")],
             ),
         )
-        self.application = Guard(self._sessions.handle_request, services.database, resource_metadata)
+        self.application = Guard(self._sessions.handle_request, services.credentials, resource_metadata)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -87,7 +86,7 @@ async def serve_stdio(services: Services, credential: str) -> None:
     """Serve one client on standard input and output, as the holder of `credential`, proved again at every call."""
 
     async def caller(_: ServerRequestContext) -> Principal:
-        return await services.database.read(lambda transaction: tokens.authenticate(transaction, credential))
+        return await services.credentials.authenticate(credential)
 
     server = build(services, Entrypoint.STDIO, caller)
     async with stdio_server() as (incoming, outgoing):
