@@ -57,6 +57,16 @@ class InvalidRequest(StacksError):
         super().__init__(f"{field}: {problem}; allowed: {allowed}", details={"field": field, "allowed": allowed})
 
 
+class RangeUnsatisfiable(InvalidRequest):
+    """The part that was asked for begins behind the end."""
+
+    http_status = 416
+
+    def __init__(self, size: int) -> None:
+        super().__init__("Range", "begins behind the end", allowed=f"a part of {size} bytes")
+        self.size = size
+
+
 class IndexUnavailable(StacksError):
     """The database or the index cannot answer. Says nothing about content."""
 

@@ -14,7 +14,7 @@ from app.db.tickets import TicketPrinter
 from app.domain.access import AccessClass, Action
 from app.domain.documents import PageSpan
 from app.domain.principal import Principal
-from app.errors import NotFound
+from app.errors import NotFound, RangeUnsatisfiable
 from app.search.fragments import disagreement
 
 # Drafts are nobody's to read here, and a removed document is gone with the edition that withdrew it.
@@ -38,10 +38,13 @@ _TEXT = text(
     )
 )
 _ORIGINAL = text(
-    _FACTS.format(
-        columns="o.content", join="JOIN originals o ON o.document_id = v.document_id AND o.version = v.version"
-    )
+    _FACTS.format(columns="NULL", join="JOIN originals o ON o.document_id = v.document_id AND o.version = v.version")
 )
+# Stored uncompressed, so that a part is read without the rest.
+_CONTENT = text("""
+    SELECT substring(content FROM :first + 1 FOR :count) FROM originals
+    WHERE document_id = :document AND version = :version
+""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +73,34 @@ class VersionText:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """A part of an original, in bytes from 0, `last` included; without `first`, the last `last` bytes.
+
+    With `only_of` given, it is meant of an original with that SHA-256 alone, and of any other the whole is wanted.
+    """
+
+    first: int | None = None
+    last: int | None = None
+    only_of: str | None = None
+
+    def within(self, size: int) -> tuple[int, int]:
+        """Its first byte and the one after its last, in an original of `size`. Raises `RangeUnsatisfiable`."""
+        end = size if self.first is None or self.last is None else min(self.last + 1, size)
+        first = max(size - (self.last or 0), 0) if self.first is None and self.last is not None else self.first or 0
+        if first >= end:
+            raise RangeUnsatisfiable(size)
+        return first, end
+
+
+@dataclass(frozen=True, slots=True)
 class Original:
-    """The bytes as they were uploaded."""
+    """The bytes as they were uploaded, or those from `first` to before `end`."""
 
     card: VersionCard
     content: bytes = field(repr=False)
+    first: int
+    end: int
+    is_part: bool
 
 
 class Reader:
@@ -96,10 +122,16 @@ class Reader:
         row = await self._read(transaction, by, Action.SEARCH, _TEXT, document, version)
         return VersionText(_card(document, version, row), row.content, tuple(PageSpan(*page) for page in row.pages))
 
-    async def original(self, transaction: Transaction, by: Principal, document: UUID, version: int) -> Original:
-        """The original's bytes, for who may open it."""
+    async def original(
+        self, transaction: Transaction, by: Principal, document: UUID, version: int, part: Part | None = None
+    ) -> Original:
+        """The original's bytes, or a part of them, for who may open it. Raises `RangeUnsatisfiable`, too."""
         row = await self._read(transaction, by, Action.OPEN, _ORIGINAL, document, version)
-        return Original(_card(document, version, row), bytes(row.content))
+        meant = part is not None and part.only_of in (None, row.content_sha256)
+        first, end = part.within(row.size) if part is not None and meant else (0, row.size)
+        values = {"document": document, "version": version, "first": first, "count": end - first}
+        content = (await transaction.connection.execute(_CONTENT, values)).scalar_one()
+        return Original(_card(document, version, row), bytes(content), first, end, is_part=meant)
 
     async def _read(
         self,

@@ -98,3 +98,49 @@ def test_a_closed_document_does_not_exist_for_others(api: Api, who: str, page: P
     for path in ("", "/text", "/original"):
         assert api(who, "GET", f"{page.version}{path}").status_code == 404
     assert api(who, "GET", page.version, root="").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("asked", "first", "end"),
+    [
+        ("0-0", 0, 1),
+        ("3-9", 3, 10),
+        ("10-", 10, None),
+        ("-5", -5, None),
+        ("0-99999999", 0, None),
+        ("-99999999", 0, None),
+    ],
+)
+def test_a_part_of_an_original_is_handed_out(api: Api, page: Page, asked: str, first: int, end: int | None) -> None:
+    answer = api("owner", "GET", f"{page.version}/original", headers={"range": f"bytes={asked}"})
+    start, stop = len(HTML[:first]) if first >= 0 else len(HTML) + first, len(HTML[:end])
+
+    assert (answer.status_code, answer.content) == (206, HTML[start:stop])
+    assert answer.headers["content-range"] == f"bytes {start}-{stop - 1}/{len(HTML)}"
+    assert "sandbox" in answer.headers["content-security-policy"]
+
+
+@pytest.mark.parametrize("asked", ["bytes=", "bytes=-", "bytes=9-3", "bytes=0-1,4-5", "lines=1-2", "bytes=a-b", "1-2"])
+def test_what_is_no_single_range_gets_the_whole(api: Api, page: Page, asked: str) -> None:
+    answer = api("owner", "GET", f"{page.version}/original", headers={"range": asked})
+
+    assert (answer.status_code, answer.content) == (200, HTML)
+    assert answer.headers["accept-ranges"] == "bytes"
+
+
+@pytest.mark.parametrize("asked", [f"{len(HTML)}-", "99999999-", "-0"])
+def test_a_part_behind_the_end_is_refused_to_who_may_open_it_alone(api: Api, page: Page, asked: str) -> None:
+    headers = {"range": f"bytes={asked}"}
+    answer = api("owner", "GET", f"{page.version}/original", headers=headers)
+
+    assert (answer.status_code, answer.json()["code"]) == (416, "invalid_request")
+    assert answer.headers["content-range"] == f"bytes */{len(HTML)}"
+    assert api("general", "GET", f"{page.version}/original", headers=headers).status_code == 404
+
+
+def test_a_part_of_another_original_is_the_whole_of_this_one(api: Api, page: Page) -> None:
+    etag = api("owner", "GET", f"{page.version}/original").headers["etag"]
+
+    for given, status in ((etag, 206), ('"0000"', 200), ("Mon, 30 Nov 2026 12:00:00 GMT", 200)):
+        headers = {"range": "bytes=2-4", "if-range": given}
+        assert api("owner", "GET", f"{page.version}/original", headers=headers).status_code == status

@@ -9,7 +9,7 @@ from litestar.types import Scope
 
 from app.domain.calls import Call
 from app.entrypoints.bearer import challenge, scope_challenge
-from app.errors import InsufficientScope, StacksError, Unauthenticated
+from app.errors import InsufficientScope, RangeUnsatisfiable, StacksError, Unauthenticated
 
 log = structlog.get_logger()
 
@@ -43,6 +43,8 @@ def of_ours(request: Request[Any, Any, Any], error: StacksError) -> Response[dic
         headers["www-authenticate"] = challenge(request.app.state.resource_metadata, presented=presented)
     if isinstance(error, InsufficientScope):
         headers["www-authenticate"] = scope_challenge(request.app.state.resource_metadata, error.action)
+    if isinstance(error, RangeUnsatisfiable):
+        headers["content-range"] = f"bytes */{error.size}"
     if "retry_after_seconds" in error.details:
         headers["retry-after"] = str(round(error.details["retry_after_seconds"]))
     body = problem(error.http_status, error.code, error.message, **error.details)

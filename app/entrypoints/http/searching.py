@@ -3,11 +3,10 @@
 from collections.abc import Awaitable, Callable
 from html import escape
 from typing import Annotated, Any, TypeVar
-from urllib.parse import quote
 from uuid import UUID
 
 import msgspec
-from litestar import Controller, MediaType, Response, get, post
+from litestar import Controller, MediaType, Request, Response, get, post
 from litestar.params import Parameter
 
 from app.db.session import Transaction
@@ -15,6 +14,7 @@ from app.domain.calls import Call
 from app.domain.documents import PageSpan
 from app.domain.principal import Principal
 from app.entrypoints.envelope import answered
+from app.entrypoints.http import ranges
 from app.entrypoints.services import Services
 from app.search.reading import Original, VersionCard, VersionText
 
@@ -95,19 +95,23 @@ class VersionController(Controller):
 
     @get("/original", media_type=MediaType.TEXT)
     async def original(
-        self, services: Services, caller: Principal, call: Call, document_id: UUID, version: Version
+        self,
+        request: Request[Any, Any, Any],
+        services: Services,
+        caller: Principal,
+        call: Call,
+        document_id: UUID,
+        version: Version,
     ) -> Response[bytes]:
-        """The bytes as they were uploaded."""
-        key = (document_id, version)
+        """The bytes as they were uploaded, or the part of them that a `Range` header names."""
+        part = ranges.wanted(request.headers)
         found = await opened(
             services,
             call,
             document_id,
-            lambda snapshot: services.reader.original(snapshot, caller, *key),
+            lambda snapshot: services.reader.original(snapshot, caller, document_id, version, part),
         )
-        disposition = f"attachment; filename*=UTF-8''{quote(found.card.file_name, safe='')}"
-        headers = {**INERT, "content-disposition": disposition, "etag": f'"{found.card.content_sha256}"'}
-        return Response(found.content, media_type=found.card.media_type, headers=headers)
+        return ranges.answer(found, INERT)
 
 
 _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>
