@@ -22,7 +22,8 @@ CREDENTIALS = Path(os.environ.get("STACKS_DATA_DIR", ".data")) / "demo" / "crede
 def ask(token: str, *options: str) -> str:
     """What `stacks search` prints for the holder of `token`, refusals among it."""
     stacks = shutil.which("stacks", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    assert stacks is not None, "stacks is not installed beside this Python"
+    if stacks is None:
+        sys.exit("stacks is not installed beside this Python")
     done = subprocess.run(
         [stacks, "search", QUESTION, "--limit", "1", *options],
         env={**os.environ, "STACKS_TOKEN": token},
@@ -54,7 +55,8 @@ def main() -> None:
         drawn = console.export_svg(title="One question, two people", unique_id="search")
     drawn = re.sub(r"\s*@font-face \{.*?\n\s*\}", "", drawn, flags=re.DOTALL)
     drawn = drawn.replace("Fira Code", "ui-monospace, Menlo, Consolas, DejaVu Sans Mono")
-    assert "url(http" not in drawn
+    if "url(" in drawn.replace("url(#", ""):
+        sys.exit("the drawing would load something")
     Path(__file__).with_name("search.svg").write_text(drawn)
 
 
