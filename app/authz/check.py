@@ -32,17 +32,18 @@ async def require(
         return scope.collections[slug]
     for seen_by in _SEEING:
         if slug in (await authority.compile(transaction, principal, seen_by)).collections:
-            raise _refusal(principal, action)
+            raise refusal(principal, action)
     raise NotFound
 
 
 async def require_system(authority: Authority, transaction: Transaction, principal: Principal, action: Action) -> None:
     """Pass if `principal` may do `action` on the whole system; raises `Denied` otherwise."""
     if not (await authority.compile(transaction, principal, action)).system:
-        raise _refusal(principal, action)
+        raise refusal(principal, action)
 
 
-def _refusal(principal: Principal, action: Action) -> Denied | InsufficientScope:
+def refusal(principal: Principal, action: Action) -> Denied | InsufficientScope:
+    """Why an insider may not: by the rules, or because its token was narrowed to other actions."""
     bounds = principal.narrowing
     if bounds is not None and bounds.actions is not None and action not in bounds.actions:
         return InsufficientScope(action)

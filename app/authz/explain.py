@@ -103,17 +103,28 @@ async def located(
     transaction: Transaction, authority: Authority, by: Principal, target: Target, at: datetime | None
 ) -> tuple[str, tuple[str, ...]]:
     """The collection's slug and the resources that rules could reach `target` by. Raises as `explain` does."""
+    # The collection that was named is asked about first: to who has no insight there, a document of it and an id that
+    # nothing has must be the same.
+    named = None
+    if target.collection is not None:
+        named = await require_insight(authority, transaction, by, target.collection)
     if target.document is not None:
-        own = await class_at(transaction, target.document, at)
-        if own is None or (target.collection or own[0]) != own[0]:
-            raise NotFound
-        await require_insight(authority, transaction, by, own[0], hidden=target.collection is None)
-        return own[0], own[1].resources
-    if target.collection is None:
+        return await _document(transaction, authority, by, target, target.document, at)
+    if named is None or target.collection is None:
         raise InvalidRequest("collection", "missing", allowed="a collection's slug, or a document's id")
-    found = await require_insight(authority, transaction, by, target.collection)
-    names = [SYSTEM, collection_resource(found.id)]
-    return target.collection, tuple(names + ([label_resource(found.id, target.label)] if target.label else []))
+    names = [SYSTEM, collection_resource(named.id)]
+    return target.collection, tuple(names + ([label_resource(named.id, target.label)] if target.label else []))
+
+
+async def _document(
+    transaction: Transaction, authority: Authority, by: Principal, target: Target, id_: UUID, at: datetime | None
+) -> tuple[str, tuple[str, ...]]:
+    own = await class_at(transaction, id_, at)
+    if own is None or target.collection not in (None, own[0]):
+        raise NotFound
+    if target.collection is None:
+        await require_insight(authority, transaction, by, own[0], hidden=True)
+    return own[0], own[1].resources
 
 
 async def class_at(transaction: Transaction, document: UUID, at: datetime | None) -> tuple[str, AccessClass] | None:

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from sqlalchemy import text
 
-from app.authz.check import require
+from app.authz.check import refusal, require
 from app.authz.compile import Authority
 from app.db.session import Transaction
 from app.db.tickets import TicketPrinter
@@ -86,12 +86,14 @@ async def shown(transaction: Transaction, printer: TicketPrinter, by: Principal,
 async def remove(transaction: Transaction, printer: TicketPrinter, by: Principal, document: UUID) -> str:
     """Mark a document to be gone from the next edition on; returns its collection's slug.
 
-    Raises `NotFound` unless `by` may ingest it.
+    Raises `NotFound` to who may not see it, or when it is removed already; `Denied` (or `InsufficientScope`) to who
+    may see it and not ingest it.
     """
     await printer.present(transaction, by, Action.INGEST)
     slug = (await transaction.connection.execute(_SLUG, {"document": document})).scalar_one_or_none()
     if slug is None:
-        raise NotFound
+        await shown(transaction, printer, by, document)
+        raise refusal(by, Action.INGEST)
     if (await transaction.connection.execute(_REMOVE, {"document": document})).rowcount != 1:
         raise NotFound
     return str(slug)
