@@ -31,6 +31,8 @@ _READ = """
 _ONE = text(_READ + " WHERE g.id = :id")
 _PAGE = text(_READ + " WHERE g.collection_id = ANY(:collections) AND g.id > :after ORDER BY g.id LIMIT :limit")
 _REVOKE = text("UPDATE grants SET revoked_at = now(), revoked_by = :by WHERE id = :id AND revoked_at IS NULL")
+# Who managed one label could make rules on the rest, and who audited one would read of the others.
+_OF_THE_WHOLE = (Action.MANAGE, Action.AUDIT)
 _ROLE = text("SELECT FROM roles WHERE name = :name")
 _DOCUMENT = text("""
     SELECT a.labels FROM documents d JOIN access_classes a ON a.id = d.class_id
@@ -114,6 +116,9 @@ def _checked(wanted: NewGrant) -> tuple[Action, Effect]:
         raise InvalidRequest("role", "give a role or a principal", allowed="exactly one of role and principal")
     if wanted.principal is not None and not is_principal_key(wanted.principal):
         raise InvalidRequest("principal", "not a principal", allowed="a local subject, or issuer|subject")
+    part = "label" if wanted.label is not None else "document" if wanted.document is not None else None
+    if part and wanted.action in _OF_THE_WHOLE:
+        raise InvalidRequest(part, f"no part can be given to {wanted.action}", allowed="none: a whole collection")
     if wanted.label is not None and wanted.document is not None:
         raise InvalidRequest("label", "given together with a document", allowed="at most one of label and document")
     if wanted.valid_until and wanted.valid_until <= (wanted.valid_from or datetime.now(wanted.valid_until.tzinfo)):
