@@ -4,10 +4,12 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -48,13 +50,13 @@ def llamaindex_python(cache: Path) -> Path:
 class Desk:
     """One page's reader: carries out block after block, and remembers what was exported and printed last."""
 
-    def __init__(self, server: ServerProcess, cache: Path) -> None:
+    def __init__(self, server: ServerProcess, path: str, cache: Path) -> None:
         self._server = server
         self._place = server.data_dir.parent
         self._cache = cache
         self._environment = {
             **{name: value for name, value in server.environment.items() if name != "STACKS_DATA_DIR"},
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "PATH": path,
             "DOCS_ENVIRONMENT": str(self._place / ".environment"),
         }
         self._printed: str | None = None
@@ -76,21 +78,31 @@ class Desk:
         if block.language == "console":
             text, expected = console(text)
         command = self._python(block, text) if block.language == "python" else ["bash", "-c", PRELUDE + script(text)]
-        done = subprocess.run(
+        code, out, err = self._carry_out(command)
+        self._remember()
+        said = f"{block.place}: ended with {code}\n{out}\n{err}"
+        assert code == int(block.options.get("exit", "0")), said
+        assert [line for line in expected if not printed(line, out + err)] == [], said
+        return out
+
+    def _carry_out(self, command: list[str]) -> tuple[int, str, str]:
+        """Run a program; its exit code and output. What it started does not outlive it."""
+        with subprocess.Popen(
             command,
             cwd=self._place,
             env=self._environment,
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            timeout=SECONDS,
-            check=False,
-        )
-        self._remember()
-        said = f"{block.place}: ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
-        assert done.returncode == int(block.options.get("exit", "0")), said
-        assert [line for line in expected if not printed(line, done.stdout + done.stderr)] == [], said
-        return done.stdout
+            start_new_session=True,
+        ) as process:
+            try:
+                out, err = process.communicate(timeout=SECONDS)
+            finally:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+        return process.returncode, out, err
 
     def _python(self, block: Block, text: str) -> list[str]:
         if "llamaindex" in block.options:

@@ -16,8 +16,8 @@ each_page = pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROO
 
 @pytest.mark.slow
 @each_page
-def test_the_page_says_what_is_so(page: Path, docs_server: ServerProcess) -> None:
-    desk = Desk(docs_server, ROOT / ".cache")
+def test_the_page_says_what_is_so(page: Path, docs_server: ServerProcess, docs_path: str) -> None:
+    desk = Desk(docs_server, docs_path, ROOT / ".cache")
     for block in blocks(page):
         desk.follow(block)
 
