@@ -24,6 +24,15 @@ class Heading:
 
 
 @dataclass(frozen=True, slots=True)
+class TableSpan:
+    """A table at `text[char_start:char_end]`, a row a line, and the header that its rows are read by."""
+
+    char_start: int
+    char_end: int
+    header: str
+
+
+@dataclass(frozen=True, slots=True)
 class ExtractedText:
     """What a parser made of one file. `text` is what every offset in the system counts, in code points."""
 
@@ -32,6 +41,7 @@ class ExtractedText:
     title: str | None = None
     pages: tuple[PageSpan, ...] = ()
     headings: tuple[Heading, ...] = ()
+    tables: tuple[TableSpan, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

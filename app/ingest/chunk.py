@@ -1,11 +1,12 @@
 """Extracted text to chunks: by page, heading, paragraph, sentence, word, and only then by token."""
 
 import re
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from app.domain.documents import Chunk, ExtractedText, Heading
+from app.domain.documents import Chunk, ExtractedText, Heading, TableSpan
 from app.ingest.breaks import TokenPositions, TokenSpans, token_positions
 
 MAX_TOKENS = 220
@@ -43,15 +44,27 @@ def chunks(
     if not 0 <= 2 * overlap_tokens < max_tokens or max_tokens < 4:
         raise ValueError("max_tokens must be at least 4, and overlap_tokens below half of it")
     ordinal = 0
-    text = extracted.text
+    text, tables = extracted.text, deque(extracted.tables)
     for section in _joined(_sections(extracted), text):
         tokens = token_positions(text, section.start, section.end, token_spans)
         for start, end in _spans(tokens, section, max_tokens, overlap_tokens):
             piece = text[start:end]
             start += len(piece) - len(piece.lstrip())
             if piece := piece.strip():
-                yield Chunk(ordinal, start, start + len(piece), piece, section.page, section.path)
+                path = section.path + _table_header(tables, start, start + len(piece))
+                yield Chunk(ordinal, start, start + len(piece), piece, section.page, path)
                 ordinal += 1
+
+
+def _table_header(tables: deque[TableSpan], start: int, end: int) -> tuple[str, ...]:
+    """What a person reads rows by, for a chunk that begins below the header of the table it lies in.
+
+    `tables` are in order, and those that end before `start` are dropped: the chunks come in order too.
+    """
+    while tables and tables[0].char_end <= start:
+        tables.popleft()
+    inside = bool(tables) and tables[0].char_start < start and end <= tables[0].char_end
+    return (tables[0].header,) if inside else ()
 
 
 def _sections(extracted: ExtractedText) -> Iterator[_Section]:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from app.domain.documents import Chunk, ExtractedText, Heading, PageSpan
 from app.ingest.breaks import is_character_border
 from app.ingest.chunk import chunks
+from app.ingest.parse.build import TextBuilder
 
 TokenSpans = Callable[[str], list[tuple[int, int]]]
 _TOKEN = re.compile(r"\s?[a-zа-я]{1,4}|[^\W_]|[^\w\s]|_", re.IGNORECASE)
@@ -193,3 +194,18 @@ def test_work_grows_with_the_text_not_with_its_square() -> None:
     text = "ab" * 50_000 + "\n" * 50_000
     assert sum(1 for _ in chunks(ExtractedText(text, "text/plain"), counting)) < 1_000
     assert seen <= len(text)
+
+
+def test_rows_below_a_table_s_header_are_read_by_it() -> None:
+    rows = "".join(f"bolt M{size}\t{size} mm\tshelf {size % 7}\n" for size in range(200))
+    builder = TextBuilder()
+    builder.heading(1, "Stock")
+    builder.table("Part\tDiameter\tPlace\n" + rows)
+    builder.block("Counted in spring.")
+    found = list(chunks(builder.finish("text/plain"), token_spans))
+
+    assert found[0].heading_path == ("Stock",) and "Diameter" in found[0].text
+    inside = [one for one in found[1:] if "bolt" in one.text]
+    assert len(inside) > 3
+    assert {one.heading_path for one in inside if "Counted" not in one.text} == {("Stock", "Part | Diameter | Place")}
+    assert found[-1].heading_path == ("Stock",)

@@ -183,7 +183,7 @@ class _Reader:
         if self._tables:
             self._tables[-1].cell.extend(rows)
         else:
-            self.builder.block("\n".join(rows))
+            self.builder.table("\n".join(rows))
 
 
 def _is_word(tag: str) -> bool:

@@ -115,6 +115,7 @@ class _Reader(HTMLParser):
         self._separator = "\n\n"
         self._heading = 0
         self._title: list[str] = []
+        self._table_since = 0
 
     def finish(self, media_type: str) -> ExtractedText:
         self._flush("\n\n")
@@ -130,6 +131,8 @@ class _Reader(HTMLParser):
             self._open.append((tag, hides))
             self._counts[tag] += 1
             self._hidden += hides
+            if tag == "table" and self._counts["table"] == 1:
+                self._table_since = self._builder.length
             if tag in _HEADINGS and not self._hidden:
                 self._heading = _HEADINGS[tag]
 
@@ -154,6 +157,9 @@ class _Reader(HTMLParser):
         tag, hides = self._open.pop()
         self._counts[tag] -= 1
         self._hidden -= hides
+        if tag == "table" and not self._counts["table"]:
+            self._flush("\n\n")
+            self._builder.mark_table(self._table_since)
         return tag
 
     def _close_implied(self, tag: str) -> None:

@@ -54,7 +54,7 @@ def _add(builder: TextBuilder, node: Node) -> None:
     if node.node_type in ("heading", "title"):
         builder.heading(int(node.fields.get("level") or 1), node.text)
     elif node.node_type == "table":
-        builder.block(_rows(node))
+        builder.table(_rows(node))
     elif node.node_type == "list_item":
         builder.block(node.text, separator="\n")
     elif node.node_type == "definition_item":
