@@ -44,7 +44,10 @@ async def require_system(authority: Authority, transaction: Transaction, princip
 
 def refusal(principal: Principal, action: Action) -> Denied | InsufficientScope:
     """Why an insider may not: by the rules, or because its token was narrowed to other actions."""
+    return Denied() if is_for(principal, action) else InsufficientScope(action)
+
+
+def is_for(principal: Principal, action: Action) -> bool:
+    """Whether the credential of `principal` is for `action` at all, whatever the rules say."""
     bounds = principal.narrowing
-    if bounds is not None and bounds.actions is not None and action not in bounds.actions:
-        return InsufficientScope(action)
-    return Denied()
+    return bounds is None or bounds.actions is None or action in bounds.actions

@@ -7,14 +7,14 @@ from uuid import UUID
 
 from sqlalchemy import Row, TextClause, text
 
-from app.authz.check import still_permits
+from app.authz.check import is_for, still_permits
 from app.authz.compile import Authority
 from app.db.session import Transaction
 from app.db.tickets import TicketPrinter
 from app.domain.access import AccessClass, Action
 from app.domain.documents import PageSpan
 from app.domain.principal import Principal
-from app.errors import NotFound, RangeUnsatisfiable
+from app.errors import InsufficientScope, NotFound, RangeUnsatisfiable
 from app.search.fragments import disagreement
 
 # Drafts are nobody's to read here, and a removed document is gone with the edition that withdrew it.
@@ -106,7 +106,8 @@ class Original:
 class Reader:
     """Reads document versions by id, behind the same three checks as a search.
 
-    Every method raises `NotFound`, for what does not exist and for what may not be seen alike.
+    Every method raises `NotFound`, for what does not exist and for what may not be seen alike, and `InsufficientScope`
+    to a token that is for other actions.
     """
 
     def __init__(self, authority: Authority, printer: TicketPrinter) -> None:
@@ -142,6 +143,8 @@ class Reader:
         document: UUID,
         version: int,
     ) -> Row[Any]:
+        if not is_for(by, action):
+            raise InsufficientScope(action)
         scope = await self._authority.compile(transaction, by, action)
         await self._printer.present(transaction, by, action)
         values = {"document": document, "version": version}

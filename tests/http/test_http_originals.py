@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import pytest
-from support.api import Api
+from support.api import NOWHERE, Api
 
 HTML = (
     b"<html><body><h1>Boiler</h1><p>Before &lt;script&gt;alert(1)&lt;/script&gt; after.</p>"
@@ -144,3 +144,19 @@ def test_a_part_of_another_original_is_the_whole_of_this_one(api: Api, page: Pag
     for given, status in ((etag, 206), ('"0000"', 200), ("Mon, 30 Nov 2026 12:00:00 GMT", 200)):
         headers = {"range": "bytes=2-4", "if-range": given}
         assert api("owner", "GET", f"{page.version}/original", headers=headers).status_code == status
+
+
+def test_a_token_for_other_actions_is_told_so_whatever_there_is(api: Api, page: Page) -> None:
+    searching, opening = api.mint(by="owner", actions=["search"]), api.mint(by="owner", actions=["open"])
+
+    for document in (page.document, NOWHERE):
+        for token, part, wanted in (
+            (searching, "/original", "open"),
+            (opening, "/text", "search"),
+            (opening, "", "search"),
+        ):
+            answer = api(token, "GET", f"/documents/{document}/versions/1{part}")
+            assert (answer.status_code, answer.json()["code"]) == (403, "insufficient_scope")
+            assert f'scope="{wanted}"' in answer.headers["www-authenticate"]
+    assert api(searching, "GET", f"{page.version}/text").status_code == 200
+    assert api(opening, "GET", f"{page.version}/original").status_code == 200
