@@ -32,7 +32,8 @@ class Transaction:
     """One open transaction, with what a compiled scope and a ticket are bound to.
 
     `snapshot` says that it reads one committed state throughout: only then does `policy_version` tell which rules it
-    sees. A transaction that writes may see rules of its own that will never be committed.
+    sees. A transaction that writes may see rules of its own that will never be committed. `patience` is how many
+    seconds it may take.
     """
 
     connection: AsyncConnection
@@ -41,6 +42,7 @@ class Transaction:
     epoch: str
     backend: int
     snapshot: bool = False
+    patience: float = 0.0
 
 
 class _TakenBack(StacksError):
@@ -90,7 +92,9 @@ class Database:
                 await transaction.connection.execute(_PATIENCE, {"milliseconds": str(int(deadline * 1000))})
             return await work(transaction)
 
-        return await self.within(lambda: self._run(patiently, "READ COMMITTED", read_only=False), deadline=deadline)
+        return await self.within(
+            lambda: self._run(patiently, "READ COMMITTED", read_only=False, patience=deadline), deadline=deadline
+        )
 
     async def rehearse(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         """Run `work` as `write` does, and take everything back: what would be, if this were done? Raises as `read`."""
@@ -105,18 +109,33 @@ class Database:
 
         return await self.within(rehearsed)
 
-    async def _run(self, work: Callable[[Transaction], Awaitable[T]], isolation: str, *, read_only: bool) -> T:
-        async with self._transaction(isolation, read_only=read_only) as transaction:
+    async def _run(
+        self,
+        work: Callable[[Transaction], Awaitable[T]],
+        isolation: str,
+        *,
+        read_only: bool,
+        patience: float | None = None,
+    ) -> T:
+        async with self._transaction(isolation, read_only=read_only, patience=patience) as transaction:
             return await work(transaction)
 
     @asynccontextmanager
-    async def _transaction(self, isolation: str, *, read_only: bool) -> AsyncIterator[Transaction]:
+    async def _transaction(
+        self, isolation: str, *, read_only: bool, patience: float | None = None
+    ) -> AsyncIterator[Transaction]:
         async with self._engine.connect() as connection:
             await connection.execution_options(isolation_level=isolation, postgresql_readonly=read_only)
             async with connection.begin():
                 state = (await connection.execute(_STATE)).one()
                 yield Transaction(
-                    connection, state.version, state.at, state.transaction, state.backend, snapshot=read_only
+                    connection,
+                    state.version,
+                    state.at,
+                    state.transaction,
+                    state.backend,
+                    snapshot=read_only,
+                    patience=patience or self._deadline,
                 )
 
     async def within(self, work: Callable[[], Awaitable[T]], *, deadline: float | None = None) -> T:

@@ -13,7 +13,8 @@ from app.domain.access import Action
 from app.domain.principal import LOCAL_ISSUER, Principal
 from app.errors import ConfigurationError
 
-LIFETIME_SECONDS = 60
+LIFETIME_SECONDS = 60.0  # at least; as long as its transaction may take, if that is longer
+GRACE_SECONDS = 10.0  # for the last statement that began in time
 BLOCK = 64  # bytes, of SHA-256
 
 _SET = text("SELECT set_config('stacks.ticket', :ticket, true)")
@@ -55,7 +56,7 @@ def _payload(transaction: Transaction, principal: Principal, action: Action) -> 
         "parties": [_party(party) for party in principal.parties],
         "backend": transaction.backend,
         "transaction": transaction.epoch,
-        "expires": transaction.at.timestamp() + LIFETIME_SECONDS,
+        "expires": transaction.at.timestamp() + max(LIFETIME_SECONDS, transaction.patience + GRACE_SECONDS),
     }
 
 

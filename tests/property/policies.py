@@ -261,7 +261,7 @@ def _ladder(rungs: int) -> tuple[Joined, ...]:
     return tuple(Joined(("role", below), ("role", above)) for below, above in pairwise(names))
 
 
-def _unique(rows: list[Joined]) -> tuple[Joined, ...]:
+def unique(rows: list[Joined]) -> tuple[Joined, ...]:
     """Of one membership at most one row is not revoked, as an index demands."""
     standing = {(row.member, row.container): row for row in rows if row.span.revoked is None}
     return (*standing.values(), *(row for row in rows if row.span.revoked is not None))
@@ -285,7 +285,7 @@ def policies(draw: st.DrawFn, rows: int = 16, asked: int = 4, moments: int = 2) 
     joined = draw(_rows(_joined(people, _mostly(st.sampled_from(groups), st.sampled_from(GROUPS))), rows))
     rungs = draw(_mostly(st.none(), st.integers(0, LADDER_MAX)))
     return Given(
-        joined=_unique([*joined, *(_ladder(rungs) if rungs is not None else ())]),
+        joined=unique([*joined, *(_ladder(rungs) if rungs is not None else ())]),
         granted=tuple(draw(_rows(granted(people), rows))),
         callers=tuple(who),
         moments=tuple(draw(st.lists(st.sampled_from(MOMENTS), max_size=moments, unique=True))),
