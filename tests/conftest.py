@@ -67,8 +67,8 @@ def provider() -> Iterator[Provider]:
 @pytest.fixture(scope="session")
 def demo_server(run_dir: Path, model_dir: Path, provider: Provider) -> Iterator[ServerProcess]:
     """The demo as people start it, for every test that only reads (or writes to collections of its own)."""
-    issuers = json.dumps([{"issuer": provider.issuer}])
-    with ServerProcess(run_dir / "demo", model_dir, environment={"STACKS_ISSUERS": issuers}) as server:
+    chosen = {"STACKS_ISSUERS": json.dumps([{"issuer": provider.issuer}]), "STACKS_LOG_LEVEL": "debug"}
+    with ServerProcess(run_dir / "demo", model_dir, environment=chosen) as server:
         yield server
 
 
