@@ -4,7 +4,7 @@ Moments are microseconds from a base, the reader's own `now()`: bounds fall befo
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import TypeVar
@@ -265,6 +265,19 @@ def unique(rows: list[Joined]) -> tuple[Joined, ...]:
     """Of one membership at most one row is not revoked, as an index demands."""
     standing = {(row.member, row.container): row for row in rows if row.span.revoked is None}
     return (*standing.values(), *(row for row in rows if row.span.revoked is not None))
+
+
+def never_revoked(policy: Given) -> Given:
+    """The same rows, said long ago and never revoked: only their bounds are left to change anything."""
+    return replace(
+        policy,
+        joined=unique([replace(row, span=_bounds_of(row.span)) for row in policy.joined]),
+        granted=tuple(replace(row, span=_bounds_of(row.span)) for row in policy.granted),
+    )
+
+
+def _bounds_of(span: Span) -> Span:
+    return Span(begins=span.begins, ends=span.ends)
 
 
 def _rows(row: st.SearchStrategy[T], count: int) -> st.SearchStrategy[list[T]]:

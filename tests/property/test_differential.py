@@ -15,7 +15,7 @@ from property.stage import Stage, Tally, judge
 from app.authz import casbin_policy
 from app.domain.access import Action, Effect, PartyRules
 
-POLICIES = 60
+POLICIES = 30
 K = TypeVar("K", bound=Hashable)
 
 
@@ -30,7 +30,7 @@ def test_five_evaluators_agree(stage: Stage) -> None:
 
     agree()
     print(f"{tally.cases} cases, {tally.by_five} by all five, {tally.permitted} permitted")
-    assert tally.by_five > 5000
+    assert tally.by_five > 2500
     assert tally.permitted > tally.cases // 10, "hardly anything was permitted: that proves little"
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
-from property.policies import HOUR, STEADY, Given, Span, policies, unique
+from property.policies import HOUR, STEADY, Given, never_revoked, policies
 from property.stage import Stage
 
 from app.authz import compile
@@ -39,13 +39,13 @@ class Kept(RuleBasedStateMachine):
 
     @initialize(policy=policies(asked=3))
     def begin(self, policy: Given) -> None:
-        self.policy = _known(policy)
+        self.policy = never_revoked(policy)  # revocations come by `revoke`
         self.stage.put(self.policy, self.base)
 
     @rule(policy=policies(asked=1))
     def rewrite(self, policy: Given) -> None:
         """Other rules, same callers."""
-        self.policy = replace(_known(policy), callers=self.policy.callers)
+        self.policy = replace(never_revoked(policy), callers=self.policy.callers)
         self.stage.put(self.policy, self.base)
 
     @rule(table=st.sampled_from(("memberships", "grants")))
@@ -73,15 +73,6 @@ class Kept(RuleBasedStateMachine):
 
 def _told(scope: AccessScope) -> tuple[object, ...]:
     return scope.policy_version, dict(scope.collections), scope.system, scope.expires_at
-
-
-def _known(policy: Given) -> Given:
-    """Every row was said long ago: revocations come by `revoke`, the rest is a matter of bounds."""
-    return Given(
-        unique([replace(row, span=Span(begins=row.span.begins, ends=row.span.ends)) for row in policy.joined]),
-        tuple(replace(row, span=Span(begins=row.span.begins, ends=row.span.ends)) for row in policy.granted),
-        policy.callers,
-    )
 
 
 async def _moment(transaction: Transaction) -> datetime:
