@@ -69,3 +69,22 @@ def test_the_schema_is_a_document_and_loads_nothing(api: Api) -> None:
 def test_the_resource_metadata_names_the_resource(api: Api) -> None:
     for path in ("/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"):
         assert api(None, "GET", path, root="").json()["resource"] == api.server.mcp_url
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("/calls?principal=owner", "cursor, limit, outcome"),
+        ("/collections?limit=5&colour=red", "cursor, limit"),
+        ("/tokens?Subject=owner", "cursor, limit"),
+        ("/collections/handbook?fields=all", "none here"),
+        ("/calls?self=1", "cursor, limit, outcome"),
+        ("/calls?caller=1", "cursor, limit, outcome"),
+    ],
+)
+def test_a_query_parameter_that_is_not_known_is_refused(api: Api, path: str, allowed: str) -> None:
+    answer = api("admin", "GET", path)
+
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid_request")
+    assert answer.json()["allowed"].startswith(allowed)
+    assert api(None, "GET", path).status_code == 401

@@ -20,6 +20,7 @@ from app.errors import InternalError, InvalidRequest, StacksError, Unauthenticat
 PUBLIC = "public"  # the `opt` of a route that answers without a credential, or asks for one itself
 TAKES = "takes"  # the `opt` of a route whose body is not JSON: its content type
 JSON = "application/json"
+_NEVER_ASKED = frozenset(("self", "request", "data"))  # what a handler takes and no query can name
 
 
 async def require_caller(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
@@ -37,9 +38,19 @@ async def require_caller(connection: ASGIConnection[Any, Any, Any, Any], handler
     call.principal = await services.credentials.authenticate(bearer(scope["headers"]))
     if "\x00" in scope["path"] or b"%00" in scope["query_string"]:
         raise InvalidRequest("path", "holds a NUL", allowed="text without one")
+    _refuse_unknown(connection, handler)
     sent, takes = connection.headers.get("content-type"), handler.opt.get(TAKES, JSON)
     if sent is not None and sent.partition(";")[0].strip().lower() != takes:
         raise UnsupportedType(f"This route takes {takes}.")
+
+
+def _refuse_unknown(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
+    """A filter that is dropped because its name is misspelt would widen what it was meant to narrow."""
+    known = set(handler.parsed_fn_signature.parameters) - handler.dependency_name_set - _NEVER_ASKED
+    known -= set(connection.scope["path_params"])
+    if set(connection.query_params) - known:
+        allowed = ", ".join(sorted(known)) or "none here"
+        raise InvalidRequest("query parameters", "one is not known", allowed=allowed)
 
 
 async def write_down(error: Exception, scope: Scope) -> None:
