@@ -145,7 +145,7 @@ def test_a_narrowed_token_stays_within_its_bounds(api: Api, shelf: str) -> None:
     assert api.search(narrow, "almanacs").json()["corpus_versions"] == [f"{shelf}@2"]
     assert api.search(narrow, "car allowance", collection="handbook").json()["code"] == "denied"
     assert [one["slug"] for one in api(narrow, "GET", "/collections").json()["items"]] == [shelf]
-    assert api(narrow, "GET", f"/documents/{document}/versions/1/original").status_code == 404
+    assert api(narrow, "GET", f"/documents/{document}/versions/1/original").status_code == 403
     removal = api(narrow, "DELETE", f"/documents/{document}")
     assert (removal.status_code, removal.json()["code"]) == (403, "insufficient_scope")
     assert api(narrow, "GET", "/calls").status_code == 403
