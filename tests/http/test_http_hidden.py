@@ -117,6 +117,7 @@ def test_who_may_ingest_around_a_label_learns_nothing_of_what_it_covers(api: Api
 def test_a_method_cannot_be_smuggled(api: Api) -> None:
     document = api.documents("handbook")["travel-policy"]["id"]
     for header in ("x-http-method-override", "x-http-method", "x-method-override"):
-        assert api("owner", "GET", f"/documents/{document}", headers={header: "DELETE"}).status_code == 200
-        assert api("owner", "GET", f"/documents/{document}?_method=DELETE", headers={header: "DELETE"}).status_code == 400
+        for query, status in (("", 200), ("?_method=DELETE", 400)):
+            answer = api("owner", "GET", f"/documents/{document}{query}", headers={header: "DELETE"})
+            assert answer.status_code == status
     assert api.documents("handbook")["travel-policy"]["status"] == "published"
