@@ -30,6 +30,7 @@ from app.authz.compile import Authority
 from app.config import Settings
 from app.db.embedded import OWNER_LOGIN, EmbeddedCluster
 from app.db.engine import create_engine
+from app.db.erase import Erasure, erase
 from app.db.migrate import migrate
 from app.db.secrets import secret
 from app.db.session import Database
@@ -42,6 +43,7 @@ from app.errors import ConfigurationError, IndexUnavailable
 from app.identity.access_tokens import AccessTokens
 from app.identity.credentials import Credentials
 from app.identity.issuers import configured
+from app.ingest import crew
 from app.ingest.parse.process import ParserLimits
 from app.ingest.worker import Worker
 from app.search.reading import Reader
@@ -184,6 +186,14 @@ def migrate_all(settings: Settings) -> None:
         asyncio.run(_ensure_builtin(settings, found.service_url))
 
 
+def erase_all(settings: Settings) -> Erasure:
+    """Erase what purges have left in the files of the tables, however large these are."""
+    with postgres(settings) as found:
+        if not found.owner_url:
+            raise ConfigurationError("Erasing needs STACKS_DATABASE_OWNER_URL: the login that owns the schema.")
+        return erase(found.owner_url)
+
+
 async def _ensure_builtin(settings: Settings, service_url: str) -> None:
     database = _database(settings, service_url, _printer(settings))
     try:
@@ -240,7 +250,7 @@ def serve(settings: Settings) -> None:
         if found.cluster is not None:
             migrate_all(settings)
         asyncio.run(_check_before_serving(settings, found.service_url))
-        with Attendants(settings.ingest_workers, found.cluster):
+        with Attendants(settings.ingest_workers, found.cluster, found.owner_url):
             uvicorn.run(
                 "app.bootstrap:create_app",
                 factory=True,
@@ -258,7 +268,7 @@ async def work(settings: Settings, stop: asyncio.Event) -> None:
     """Run one ingest worker until `stop`."""
     async with services(settings) as parts:
         parts.worker.embedder.prepare()
-        await parts.worker.run(stop)
+        await crew.work(parts.worker, stop)
 
 
 def _log_to_stderr(settings: Settings) -> None:
@@ -287,6 +297,7 @@ def main() -> None:
             hold=postgres,
             services=services,
             migrate=migrate_all,
+            erase=erase_all,
             serve=serve,
             work=work,
             stdio=serve_stdio,

@@ -57,6 +57,17 @@ class InvalidRequest(StacksError):
         super().__init__(f"{field}: {problem}; allowed: {allowed}", details={"field": field, "allowed": allowed})
 
 
+class SourceRefused(InvalidRequest):
+    """A document cannot be fetched from where it is said to be.
+
+    One answer for an address that does not exist, does not answer, or lies where nothing may be fetched from: who
+    asks must not learn from here what there is inside our network.
+    """
+
+    def __init__(self, problem: str = "Nothing can be fetched from there.") -> None:
+        super().__init__("source_uri", problem, allowed="addresses of the collection's list that answer with a file")
+
+
 class RangeUnsatisfiable(InvalidRequest):
     """The part that was asked for begins behind the end."""
 

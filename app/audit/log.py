@@ -94,11 +94,17 @@ class CallLog:
         return await self.serve(call, carried_out)
 
     async def change(
-        self, call: Call, work: Callable[[Transaction], Awaitable[T]], *, deadline: float | None = None
+        self,
+        call: Call,
+        work: Callable[[Transaction], Awaitable[T]],
+        *,
+        before: Callable[[], Awaitable[None]] | None = None,
+        deadline: float | None = None,
     ) -> T:
         """`serve` a call that changes something: the change and its row are committed together.
 
-        `deadline` (seconds) is for changes that may take longer than a call otherwise may.
+        `before` is what belongs to the call and must not hold a transaction open: waiting, fetching. `deadline`
+        (seconds) is for changes that may take longer than a call otherwise may.
         """
 
         async def changed(transaction: Transaction) -> T:
@@ -108,6 +114,8 @@ class CallLog:
             return result
 
         async def carried_out() -> T:
+            if before is not None:
+                await before()
             result = await self._database.write(changed, deadline=deadline)
             call.recorded = True
             return result

@@ -16,6 +16,12 @@ _FIND = text("""
     SELECT id FROM access_classes WHERE collection_id = :collection AND labels = CAST(:labels AS text[])
     AND document_id IS NOT DISTINCT FROM CAST(:document AS uuid)
 """)
+# Before the class is read: what waited for a row would still see it by the rights that its statement began with.
+_LOCK = text("SELECT pg_advisory_xact_lock(hashtextextended('class ' || CAST(:document AS text), 0))")
+_OF = text("""
+    SELECT a.id, a.collection_id, a.labels, a.document_id
+    FROM documents d JOIN access_classes a ON a.id = d.class_id WHERE d.id = :document
+""")
 _MOVE = text("UPDATE documents SET class_id = :class_id WHERE id = :document AND class_id <> :class_id")
 
 
@@ -30,6 +36,17 @@ async def ensure(
         await transaction.connection.execute(_MAKE, values)
         found = (await transaction.connection.execute(_FIND, values)).scalar_one()
     return AccessClass(found, collection_id, tuple(ordered), document_id)
+
+
+async def held(transaction: Transaction, document_id: UUID) -> AccessClass | None:
+    """The class that a document is in, which nobody else changes until this transaction ends.
+
+    None where the transaction's ticket does not show the document. What changes its labels must keep its own rules,
+    and the reverse: so both begin here.
+    """
+    await transaction.connection.execute(_LOCK, {"document": document_id})
+    row = (await transaction.connection.execute(_OF, {"document": document_id})).one_or_none()
+    return None if row is None else AccessClass(row.id, row.collection_id, tuple(row.labels), row.document_id)
 
 
 def covers(scope: AccessScope, access_class: AccessClass) -> bool:

@@ -34,10 +34,6 @@ _REVOKE = text("UPDATE grants SET revoked_at = now(), revoked_by = :by WHERE id 
 # Who managed one label could make rules on the rest, and who audited one would read of the others.
 _OF_THE_WHOLE = (Action.MANAGE, Action.AUDIT)
 _ROLE = text("SELECT FROM roles WHERE name = :name")
-_DOCUMENT = text("""
-    SELECT a.labels FROM documents d JOIN access_classes a ON a.id = d.class_id
-    WHERE d.id = :document AND d.collection_id = :collection
-""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +132,11 @@ async def _set_apart(
 ) -> None:
     """Put a document into a class of its own. Raises `NotFound` unless `by` manages it, within that collection."""
     await printer.present(transaction, by, Action.MANAGE)
-    values = {"document": document, "collection": collection.id}
-    row = (await transaction.connection.execute(_DOCUMENT, values)).one_or_none()
-    if row is None:
+    present = await classes.held(transaction, document)
+    if present is None or present.collection_id != collection.id:
         raise NotFound
     await classes.move(
-        transaction, document, await classes.ensure(transaction, collection.id, tuple(row.labels), document)
+        transaction, document, await classes.ensure(transaction, collection.id, present.labels, document)
     )
 
 

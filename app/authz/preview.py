@@ -31,10 +31,10 @@ _DOCUMENTS = text("""
     JOIN access_classes a ON a.id = h.class_id JOIN collections k ON k.id = a.collection_id
     WHERE a.id = ANY(:classes) AND a.collection_id = ANY(:collections)
       AND EXISTS (
-        SELECT FROM chunk_index i
-        LEFT JOIN editions f ON f.collection_id = k.id AND f.corpus_version = i.live_from
-        LEFT JOIN editions u ON u.collection_id = k.id AND u.corpus_version = i.live_until
-        WHERE i.document_id = h.document_id AND f.published_at <= coalesce(CAST(:at AS timestamptz), clock_timestamp())
+        SELECT FROM publications p
+        LEFT JOIN editions f ON f.collection_id = k.id AND f.corpus_version = p.live_from
+        LEFT JOIN editions u ON u.collection_id = k.id AND u.corpus_version = p.live_until
+        WHERE p.document_id = h.document_id AND f.published_at <= coalesce(CAST(:at AS timestamptz), clock_timestamp())
           AND (u.published_at IS NULL OR u.published_at > CAST(:at AS timestamptz)))
     ORDER BY k.slug, h.document_id
 """)

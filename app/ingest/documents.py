@@ -12,17 +12,24 @@ from app.db.tickets import TicketPrinter
 from app.domain.access import Action
 from app.domain.principal import Principal
 from app.errors import NotFound
+from app.ingest import jobs
 
 # Row-level security has cut the rows down to the ticket's before this query sees them. Readers are shown what is
 # published, and of that only what the present edition says; custodians the drafts and failures too.
 _CARDS = """
     SELECT d.id, coalesce(v.title, d.title), v.file_name, d.source_id, v.media_type, a.labels, d.tags,
            v.versions,
-           CASE WHEN d.removed_at IS NOT NULL THEN 'removed' WHEN v.state = 'staged' THEN 'draft' ELSE v.state END
+           CASE WHEN d.removed_at IS NOT NULL THEN 'removed'
+                WHEN v.state IN ('staged', 'draft') THEN 'draft'
+                WHEN v.state = 'failed' THEN 'failed'
+                WHEN v.is_live THEN 'published'
+                ELSE 'removed' END
     FROM documents d
     JOIN access_classes a ON a.id = d.class_id
     JOIN LATERAL (
-        SELECT *, max(version) OVER () AS versions FROM document_versions
+        SELECT *, max(version) OVER () AS versions,
+               bool_or(published_from IS NOT NULL AND published_until IS NULL) OVER () AS is_live
+        FROM document_versions
         WHERE document_id = d.id
           AND (:custodian OR (published_from IS NOT NULL AND published_until IS NULL))
         ORDER BY version DESC LIMIT 1
@@ -96,4 +103,5 @@ async def remove(transaction: Transaction, printer: TicketPrinter, by: Principal
         raise refusal(by, Action.INGEST)
     if (await transaction.connection.execute(_REMOVE, {"document": document})).rowcount != 1:
         raise NotFound
+    await jobs.forget_failed(transaction, document)
     return str(slug)

@@ -17,7 +17,7 @@ from app.db.tickets import TicketPrinter
 from app.domain.access import AccessClass, Action
 from app.domain.principal import Principal
 from app.errors import Denied, FileTooLarge, InvalidRequest
-from app.ingest.requester import as_json
+from app.ingest import jobs
 
 LABEL = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 LABELS_MAX = 16
@@ -31,17 +31,26 @@ _BY_SOURCE = text("""
 """)
 # Two may have one source id: somebody who did not see the first has made the second. The first is the one.
 
-_LATEST = text("""
-    SELECT v.version, v.content_sha256, v.state, j.id AS job_id, j.status
+_LATEST = text("SELECT max(version) FROM document_versions WHERE document_id = :document")
+# What the next edition would hold of a document as things stand: the newest draft, or else what is live.
+_CURRENT = text("""
+    SELECT v.content_sha256, j.id AS job_id, j.status
     FROM document_versions v JOIN jobs j USING (document_id, version)
-    WHERE v.document_id = :document ORDER BY v.version DESC LIMIT 1
+    WHERE v.document_id = :document
+      AND ((v.published_from IS NOT NULL AND v.published_until IS NULL)
+           OR (v.state IN ('staged', 'draft')
+               AND v.version > coalesce((SELECT max(p.version) FROM document_versions p
+                                         WHERE p.document_id = :document AND p.published_from IS NOT NULL), 0)))
+    ORDER BY v.version DESC LIMIT 1
 """)
 _SAME_BYTES = text("""
     SELECT d.id FROM documents d JOIN access_classes a ON a.id = d.class_id
     JOIN document_versions v ON v.document_id = d.id
     WHERE d.collection_id = :collection AND v.content_sha256 = :sha AND a.labels = CAST(:labels AS text[])
-      AND d.removed_at IS NULL AND v.state <> 'failed'
-      AND v.version = (SELECT max(version) FROM document_versions l WHERE l.document_id = d.id)
+      AND d.removed_at IS NULL
+      AND (v.state IN ('staged', 'draft') OR (v.published_from IS NOT NULL AND v.published_until IS NULL))
+      AND NOT EXISTS (SELECT FROM document_versions l WHERE l.document_id = d.id AND l.version > v.version
+                      AND l.state IN ('staged', 'draft'))
     ORDER BY d.created_at, d.id LIMIT 1
 """)
 _DOCUMENT = text("""
@@ -56,10 +65,6 @@ _VERSION = text("""
 """)
 _ORIGINAL = text("""
     INSERT INTO originals (document_id, version, class_id, content) VALUES (:document, :version, :class_id, :content)
-""")
-_JOB = text("""
-    INSERT INTO jobs (collection_id, document_id, version, requested_by)
-    VALUES (:collection, :document, :version, CAST(:by AS jsonb)) RETURNING id
 """)
 
 
@@ -151,10 +156,10 @@ async def _known(transaction: Transaction, collection: UUID, upload: Upload, sha
         document = (await transaction.connection.execute(_SAME_BYTES, values)).scalar_one_or_none()
     if document is None or (found is not None and upload.labels is not None and labels != list(found.labels)):
         return None
-    latest = (await transaction.connection.execute(_LATEST, {"document": document})).one_or_none()
-    if latest is None or latest.content_sha256 != sha or latest.state == "failed":
+    current = (await transaction.connection.execute(_CURRENT, {"document": document})).one_or_none()
+    if current is None or current.content_sha256 != sha:
         return None
-    return Receipt(latest.job_id, document, latest.status, dedup_hit=True)
+    return Receipt(current.job_id, document, current.status, dedup_hit=True)
 
 
 async def _document(
@@ -184,10 +189,14 @@ async def _document(
 async def _relabel(
     transaction: Transaction, authority: Authority, by: Principal, collection: UUID, upload: Upload, found: Any
 ) -> None:
-    """Labels given with a new version replace the document's. They change who may read it, so they need `manage`."""
-    if upload.labels is None or sorted(set(upload.labels)) == list(found.labels):
+    """Labels given with a new version replace the document's. They change who may read it, so they need `manage`.
+
+    A document with rules of its own keeps them: its new class is its own too.
+    """
+    present = await classes.held(transaction, found.id)
+    if present is None or upload.labels is None or sorted(set(upload.labels)) == list(present.labels):
         return
-    target = await classes.ensure(transaction, collection, upload.labels)
+    target = await classes.ensure(transaction, collection, upload.labels, present.document_id)
     await _require_cover(transaction, authority, by, Action.MANAGE, target)
     await classes.move(transaction, found.id, target)
 
@@ -203,11 +212,11 @@ async def _version(
     transaction: Transaction, by: Principal, collection: UUID, document: UUID, upload: Upload, sha: str
 ) -> Receipt:
     class_id = (await transaction.connection.execute(_CLASS_OF, {"document": document})).scalar_one()
-    latest = (await transaction.connection.execute(_LATEST, {"document": document})).one_or_none()
+    latest = (await transaction.connection.execute(_LATEST, {"document": document})).scalar_one()
     values = {
         "document": document,
         "collection": collection,
-        "version": 1 if latest is None else latest.version + 1,
+        "version": (latest or 0) + 1,
         "class_id": class_id,
         "file_name": upload.file_name,
         "title": upload.title,
@@ -216,5 +225,7 @@ async def _version(
     }
     await transaction.connection.execute(_VERSION, {**values, "by": by.key})
     await transaction.connection.execute(_ORIGINAL, {**values, "content": upload.content})
-    job = (await transaction.connection.execute(_JOB, {**values, "by": as_json(by)})).scalar_one()
+    await jobs.forget_failed(transaction, document)
+    job = uuid4()
+    await jobs.queue(transaction, by, job, collection, document, values["version"], len(upload.content))
     return Receipt(job, document, "queued", dedup_hit=False)

@@ -1,10 +1,11 @@
 """One job from lease to end: read the original, parse, chunk, embed, write. A fault fails this job alone."""
 
 import asyncio
-from collections.abc import Callable
+import math
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
 from uuid import UUID
 
 import structlog
@@ -15,31 +16,25 @@ from app.db.session import Database, Transaction
 from app.db.tickets import TicketPrinter
 from app.domain.access import Action
 from app.domain.documents import Chunk, ExtractedText
-from app.errors import EmptyDocument, IngestError, StacksError
-from app.ingest import index, jobs
+from app.errors import EmbedderUnavailable, EmptyDocument, IngestError, StacksError
+from app.ingest import delivery, index, leases
 from app.ingest.chunk import chunks
+from app.ingest.holding import AWAY, Holding, LeaseLost, creeping, steady
 from app.ingest.index import Indexed, Model
-from app.ingest.jobs import Lease
+from app.ingest.leases import Lease, Withheld
 from app.ingest.parse.process import ParserLimits, parse_isolated
 
-T = TypeVar("T")
 log = structlog.get_logger()
 
 BATCH = 16  # chunks between two notes of progress
-SIGNS_OF_LIFE = 4  # at least, in the time that a lease lasts
 WRITE_SECONDS = 300.0
-IDLE_SECONDS = 0.5
+PARSED, EMBEDDED = 0.3, 0.99  # shares of a job that are done by then
 
 _ORIGINAL = text("""
     SELECT o.content, v.file_name FROM originals o JOIN document_versions v USING (document_id, version)
     WHERE o.document_id = :document AND o.version = :version
 """)
 _FAIL = text("UPDATE document_versions SET state = 'failed' WHERE document_id = :document AND version = :version")
-_DROP = text("DELETE FROM originals WHERE document_id = :document AND version = :version")
-
-
-class LeaseLost(IngestError):
-    """Another worker has taken the job over; what was done here is dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,50 +45,68 @@ class Worker:
     printer: TicketPrinter
     embedder: Embedder
     limits: ParserLimits
-    lease_seconds: float = jobs.LEASE_SECONDS
+    lease_seconds: float = leases.LEASE_SECONDS
 
-    async def run(self, stop: asyncio.Event) -> None:
-        """Take jobs until `stop` is set. While the database is away, wait for it."""
-        while not stop.is_set():
-            try:
-                busy = await self.run_one()
-            except StacksError as fault:
-                log.warning("worker waits", code=fault.code)
-                busy = False
-            if not busy:
-                await _pause(stop, IDLE_SECONDS)
-
-    async def run_one(self, only: UUID | None = None) -> bool:
+    async def run_one(self, only: UUID | None = None, worker: int | None = None) -> bool:
         """Take one job (or `only` that one) to its end; False when there was none to take.
 
-        Raises `IndexUnavailable` or `Timeout`; the job then goes back by its lease.
+        A transient fault gives the job back, to be tried again later; so does the cancelling of this call, at once.
+        Raises `IndexUnavailable` or `Timeout` when no job could be asked for.
         """
-        lease = await self.database.write(partial(jobs.take, only=only, seconds=self.lease_seconds))
+        take = partial(leases.take, worker=worker, only=only, seconds=self.lease_seconds)
+        try:
+            lease = await self.database.write(take)
+        except Withheld:
+            return False
         if lease is None:
             return False
+        holding = Holding(self.database, lease)
         try:
-            if lease.attempts > jobs.ATTEMPTS_MAX:
-                raise IngestError("Its workers died over it again and again.")
-            await self._carry_out(lease)
+            await self._try(holding)
         except LeaseLost:
             log.warning("lease lost", job=str(lease.id))
-        except IngestError as failure:
-            await self.database.write(partial(self._fail, lease=lease, failure=failure))
+        except asyncio.CancelledError:
+            with suppress(StacksError):  # else by its lease
+                await asyncio.shield(self.database.write(partial(leases.put_back, lease=lease)))
+            raise
+        finally:
+            holding.given_up.set()
         return True
 
-    async def _carry_out(self, lease: Lease) -> None:
+    async def _try(self, holding: Holding) -> None:
+        lease = holding.lease
+        try:
+            if lease.deaths >= leases.DEATHS_MAX:
+                raise IngestError("Its workers died over it again and again.")
+            await self._carry_out(holding)
+        except IngestError as failure:
+            await self._insist(holding, partial(self._fail, lease=lease, code=failure.failure, message=failure.message))
+        except (*AWAY, EmbedderUnavailable) as fault:
+            log.warning("job put back", job=str(lease.id), code=fault.code, tries=lease.tries)
+            give_up = lease.tries + 1 >= leases.TRIES_MAX
+            what = partial(
+                self._fail if give_up else partial(leases.put_back, pause=delivery.backoff(lease.tries)),
+                lease=lease,
+                code=fault.code,
+                message=fault.message,
+            )
+            await self._insist(holding, what)
+
+    async def _carry_out(self, holding: Holding) -> None:
+        lease = holding.lease
         content, file_name = await self.database.read(lambda transaction: self._original(transaction, lease))
-        parse = partial(parse_isolated, content, file_name, limits=self.limits)
-        extracted = await self._alive(lease, 0.0, parse)
-        parts = await self._alive(lease, 0.0, partial(self._chunks, extracted))
+        parse = partial(parse_isolated, content, file_name, limits=self.limits, given_up=holding.given_up)
+        extracted = await holding.during(parse, creeping(PARSED, lease.expected))
+        parts = await holding.during(partial(self._chunks, extracted), steady(PARSED))
         if not parts:
             raise EmptyDocument
         indexed: list[Indexed] = []
         for start in range(0, len(parts), BATCH):
-            progress = start / len(parts)
-            await self._sign_of_life(lease, progress)
-            indexed += await self._alive(lease, progress, partial(self._embed, parts[start : start + BATCH]))
-        await self._sign_of_life(lease, 0.99)
+            progress = PARSED + (EMBEDDED - PARSED) * start / len(parts)
+            await holding.sign_of_life(progress)
+            batch = partial(self._embed, parts[start : start + BATCH])
+            indexed += await holding.during(batch, steady(progress))
+        await holding.sign_of_life(EMBEDDED)
         await self.database.write(
             lambda transaction: self._write(transaction, lease, extracted, indexed), deadline=WRITE_SECONDS
         )
@@ -119,45 +132,28 @@ class Worker:
         except ValueError:
             return None
 
-    async def _alive(self, lease: Lease, progress: float, work: Callable[[], T]) -> T:
-        """Do work that blocks in a thread, and keep the lease meanwhile, however long it takes."""
-        task = asyncio.ensure_future(asyncio.to_thread(work))
-        task.add_done_callback(_seen)
-        while not (await asyncio.wait({task}, timeout=lease.seconds / SIGNS_OF_LIFE))[0]:
-            await self._sign_of_life(lease, progress)
-        return task.result()
-
-    async def _sign_of_life(self, lease: Lease, progress: float) -> None:
-        if not await self.database.write(partial(jobs.renew, lease=lease, progress=progress)):
-            raise LeaseLost
-
     async def _write(
         self, transaction: Transaction, lease: Lease, extracted: ExtractedText, indexed: list[Indexed]
     ) -> None:
-        if not await jobs.end(transaction, lease, "done"):
+        if not await leases.end(transaction, lease, "done"):
             raise LeaseLost
         await self.printer.present(transaction, lease.principal, Action.INGEST)
         model = Model(self.embedder.name, self.embedder.revision, self.embedder.dimension)
         if not await index.write(transaction, lease.document_id, lease.version, extracted, indexed, model):
             raise IngestError("Who uploaded it may not ingest here any more.")
 
-    async def _fail(self, transaction: Transaction, lease: Lease, failure: IngestError) -> None:
+    async def _fail(self, transaction: Transaction, lease: Lease, code: str, message: str) -> None:
+        """The original stays, so that the job can be tried again by hand."""
+        if not await leases.end(transaction, lease, "failed", code, message):
+            raise LeaseLost
         await self.printer.present(transaction, lease.principal, Action.INGEST)
-        values = {"document": lease.document_id, "version": lease.version}
-        await transaction.connection.execute(_FAIL, values)
-        await transaction.connection.execute(_DROP, values)
-        await jobs.end(transaction, lease, "failed", failure.failure, failure.message)
+        await transaction.connection.execute(_FAIL, {"document": lease.document_id, "version": lease.version})
 
-
-def _seen(task: "asyncio.Future[T]") -> None:
-    """Nobody waits for work whose lease was lost: its failure is not to be told as one that was forgotten."""
-    if not task.cancelled():
-        task.exception()
-
-
-async def _pause(stop: asyncio.Event, seconds: float) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await stop.wait()
-    except TimeoutError:
-        return
+    async def _insist(self, holding: Holding, what: Callable[[Transaction], Awaitable[object]]) -> None:
+        """Say what became of a job, for as long as its lease lasts: after that the job counts as left behind."""
+        for _ in range(math.ceil(holding.lease.seconds)):
+            try:
+                await self.database.write(what)
+                return
+            except AWAY:
+                await asyncio.sleep(1)

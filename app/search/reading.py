@@ -17,7 +17,8 @@ from app.domain.principal import Principal
 from app.errors import InsufficientScope, NotFound, RangeUnsatisfiable
 from app.search.fragments import disagreement
 
-# Drafts are nobody's to read here, and a removed document is gone with the edition that withdrew it.
+# Drafts are nobody's to read here. A superseded version is, while another version of its document is live; of a
+# document that the present edition does not hold nothing is.
 _FACTS = """
     SELECT coalesce(v.title, d.title) AS title, v.file_name, v.media_type, v.content_sha256, v.size, v.published_at,
            v.published_until IS NOT NULL AS superseded,
@@ -27,8 +28,8 @@ _FACTS = """
     JOIN access_classes a ON a.id = d.class_id
     JOIN collections k ON k.id = a.collection_id
     {join}
-    WHERE v.document_id = :document AND v.version = :version AND v.published_from IS NOT NULL
-      AND NOT (d.removed_at IS NOT NULL AND v.published_until IS NOT NULL)
+    WHERE v.document_id = :document AND v.version = :version AND v.state = 'published'
+      AND EXISTS (SELECT FROM publications p WHERE p.document_id = v.document_id AND p.live_until IS NULL)
 """
 _VERSION = text(_FACTS.format(columns="NULL", join=""))
 _TEXT = text(

@@ -19,8 +19,8 @@ from serving import SECONDS, kill, over
 from support.postgres import RunDatabase
 from support.server import ROOT, ServerProcess
 from support.waiting import until
+from support.whole import assert_whole
 from support.world import OWNER, World
-from whole import assert_whole
 
 from app.analysis.embedder import Embedder
 from app.ingest.chunk import chunks

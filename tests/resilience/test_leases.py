@@ -11,7 +11,7 @@ from support.postgres import RunDatabase
 from support.waiting import until_async
 from support.world import OWNER, World
 
-from app.ingest import jobs, worker
+from app.ingest import leases, worker
 from app.ingest.parse.process import parse_isolated
 
 LEASE_SECONDS = 0.5
@@ -62,15 +62,15 @@ async def test_a_job_of_a_dead_worker_is_taken_over_and_never_ended_twice(
     database = world.services.database
     await world.collection("handbook")
     await world.upload("handbook", "note.txt", "Lunch is served from noon until two in the afternoon.")
-    dead = await database.write(partial(jobs.take, seconds=LEASE_SECONDS))
+    dead = await database.write(partial(leases.take, seconds=LEASE_SECONDS))
     assert dead is not None
 
     async def taken_over() -> bool:
         return await world.services.worker.run_one()
 
     await until_async(taken_over, "the end of the dead worker's lease")
-    assert not await database.write(partial(jobs.renew, lease=dead, progress=0.5))
-    assert not await database.write(partial(jobs.end, lease=dead, status="failed"))
+    assert not await database.write(partial(leases.renew, lease=dead, progress=0.5))
+    assert not await database.write(partial(leases.end, lease=dead, status="failed"))
     assert _row(postgres_database, "SELECT status, attempts FROM jobs") == ("done", 2)
     assert (await world.publish("handbook")).documents == 1
     assert len((await world.search(OWNER, "When is lunch served?")).fragments) == 1

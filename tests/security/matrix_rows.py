@@ -54,12 +54,15 @@ def _row(route: str, expected: str, case: str = "", **how: Any) -> Row:
 
 
 _TEXT = "/documents/{document_id:uuid}/versions/{version:int}"
+_DIFF = "/collections/{slug:str}/versions/{number:int}/diff"
+_PURGE = "/collections/{slug:str}/purges/{purge_id:uuid}"
 _GRANT = {"principal": "guest", "action": "search", "collection": "{shelf}"}
 _WHO = "action=search&collection={shelf}"
 _OF_GENERAL = f"{_WHO}&principal=general"
 _FILE = {"file": ("{new_slug}.txt", "News of {new_slug}.")}
 
-# `general` reads the shelf but for what is labelled closed, `restricted` all of it, `foreign` owns another collection.
+# `general` reads the shelf but for what is labelled closed, `restricted` all of it, `foreign` owns another collection;
+# `tester` confirms the purges of the archive.
 # 404 to the outsider, for whom it does not exist; 403 to the insider who may see but not do.
 ROWS = (
     #                                                   none bad general restr. foreign owner auditor tester admin
@@ -82,6 +85,20 @@ ROWS = (
          slug="new_shelf", files=_FILE),
     _row("POST /collections/{slug:str}/publish", "      401  401 403     403    404     200   403     404    200",
          slug="new_drafts"),
+    _row("GET /collections/{slug:str}/versions", "      401  401 200     200    404     200   403     404    200",
+         slug="shelf"),
+    _row(f"GET {_DIFF}", "                              401  401 200     200    404     200   403     404    200",
+         slug="shelf", number="one"),
+    _row("POST /collections/{slug:str}/rollback", "     401  401 403     403    404     200   403     404    200",
+         slug="new_editions", json={"corpus_version": 1}),
+    _row("GET /collections/{slug:str}/purges", "        401  401 403     403    404     200   403     200    403",
+         slug="archive"),
+    _row("POST /collections/{slug:str}/purges", "       401  401 403     403    404     201   403     409    403",
+         slug="archive", json={"document_id": "{new_superseded}", "version": 1, "reason": "matrix"}),
+    _row(f"POST {_PURGE}/confirm", "                    401  401 403     403    404     403   403     200    403",
+         slug="archive", purge_id="new_purge"),
+    _row(f"DELETE {_PURGE}", "                          401  401 403     403    404     200   403     200    403",
+         slug="archive", purge_id="new_purge"),
     _row("GET /documents/{document_id:uuid}", "         401  401 200     200    404     200   404     404    200",
          "open", document_id="open"),
     _row("GET /documents/{document_id:uuid}", "         401  401 404     200    404     200   404     404    200",
@@ -108,6 +125,16 @@ ROWS = (
          "open", job_id="job_of_open"),
     _row("GET /jobs/{job_id:uuid}", "                   401  401 404     200    404     200   404     404    200",
          "closed", job_id="job_of_closed"),
+    _row("POST /jobs/{job_id:uuid}/cancel", "           401  401 403     403    404     409   404     404    409",
+         "open", job_id="job_of_open"),
+    _row("POST /jobs/{job_id:uuid}/cancel", "           401  401 404     403    404     409   404     404    409",
+         "closed", job_id="job_of_closed"),
+    _row("POST /jobs/{job_id:uuid}/retry", "            401  401 403     403    404     409   404     404    409",
+         "open", job_id="job_of_open"),
+    _row("POST /jobs/{job_id:uuid}/retry", "            401  401 404     403    404     409   404     404    409",
+         "closed", job_id="job_of_closed"),
+    _row("GET /collections/{slug:str}/jobs", "          401  401 403     403    404     200   403     404    200",
+         slug="shelf"),
     _row("GET /roles", "                                401  401 403     403    200     200   403     403    200"),
     _row("POST /roles", "                               401  401 403     403    201     201   403     403    201",
          json={"name": "{new_slug}"}),
@@ -194,7 +221,7 @@ def _options() -> tuple[Row, ...]:
         path = row.route.split()[1]
         places = dict.fromkeys(row.places, "nothing")
         told = ("204", "204") if path.startswith("/schema") else ("401", "401")
-        rows[path] = Row(f"OPTIONS {path}", told + ("204",) * 7, places={**places, "version": "one"})
+        rows[path] = Row(f"OPTIONS {path}", told + ("204",) * 7, places={**places, "version": "one", "number": "one"})
     del rows["/mcp"]
     return tuple(rows.values())
 

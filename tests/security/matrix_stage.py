@@ -8,6 +8,7 @@ import httpx
 import psycopg
 from psycopg import sql
 from support.api import NOWHERE, Api
+from support.waiting import until
 
 LABEL = "closed"
 _TABLES = """
@@ -37,6 +38,9 @@ class Stage:
         for name, labels in (("open", ""), ("closed", LABEL)):
             self._known[name], self._known[f"job_of_{name}"] = self._draft(shelf, labels)
         api.made("owner", f"/collections/{shelf}/publish")
+        archive = self._known["archive"] = self._shelf()
+        custodians = {"owner": "owner", "purge_confirmer": "tester"}
+        assert api("owner", "PUT", f"/collections/{archive}/custodians", json=custodians).status_code == 200
         self._known["role"] = self._role()
         self._known["call"] = api.search("owner", "tides", collection=shelf).json()["call_id"]
 
@@ -55,6 +59,8 @@ class Stage:
     def used(self, caller: str, answer: httpx.Response) -> None:
         """A call has succeeded: what was new is not any more, and who made a collection is not to keep its rights."""
         self._fresh.clear()
+        if '"status":"purged"' in answer.text:
+            until(self._is_erased, "the erasing of the purge")  # else that would change things under the next cell
         if answer.status_code == 201 and "corpus_version" in answer.text:
             path = f"/collections/{answer.json()['slug']}/custodians"
             assert self.api(self.credential(caller), "PUT", path, json={"owner": "heir"}).status_code == 200
@@ -70,6 +76,17 @@ class Stage:
                 shelf = self._shelf()
                 self._draft(shelf)
                 return shelf
+            case "new_editions":
+                shelf = self._shelf()
+                for _ in range(2):
+                    self._draft(shelf)
+                    api.made("owner", f"/collections/{shelf}/publish")
+                return shelf
+            case "new_superseded":
+                return self._superseded()
+            case "new_purge":
+                body = {"document_id": self._superseded(), "version": 1, "reason": "matrix"}
+                return str(api.made("owner", f"/collections/{self['archive']}/purges", body)["id"])
             case "new_document" | "new_closed":
                 document, _ = self._draft(self["shelf"], LABEL if name == "new_closed" else "")
                 api.made("owner", f"/collections/{self['shelf']}/publish")
@@ -105,6 +122,16 @@ class Stage:
         receipt = self.api.upload(shelf, f"{name}.txt", f"Of the tides, by {name}.", labels=labels)
         assert self.api.job(receipt)["status"] == "done"
         return receipt.json()["document_id"], receipt.json()["job_id"]
+
+    def _superseded(self) -> str:
+        """A document of the archive with an earlier version than the one that is live."""
+        name = uuid4().hex
+        self.api.add(self["archive"], name, f"Of the tides, by {name}.")
+        return self.api.add(self["archive"], name, f"Of the tides, again by {name}.")
+
+    def _is_erased(self) -> bool:
+        purges = self.api("owner", "GET", f"/collections/{self['archive']}/purges?limit=200").json()["items"]
+        return all(one["erased_at"] for one in purges if one["status"] == "purged")
 
     def _role(self) -> str:
         name = f"matrix-{uuid4().hex[:12]}"

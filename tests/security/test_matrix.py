@@ -14,7 +14,7 @@ from app.entrypoints.mcp import tools
 from app.entrypoints.services import Services
 
 EVERY = (*ROWS, *ELSEWHERE, *OPTIONS)
-CODES = {"401": "unauthenticated", "403": "denied", "404": "not_found"}
+CODES = {"401": "unauthenticated", "403": "denied", "404": "not_found", "409": "conflict"}
 RPC = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
 
 

@@ -18,10 +18,11 @@ from app.entrypoints.services import Services
 from app.errors import Conflict
 from app.identity import tokens
 from app.identity.tokens import NewToken
-from app.ingest import collections, publish, store
-from app.ingest.collections import NewCollection
-from app.ingest.publish import Publication
+from app.ingest import collections, documents, publish, purge, rollback, store
+from app.ingest.collections import Custodians, NewCollection
+from app.ingest.purge import NewPurge, PurgeCard
 from app.ingest.store import Receipt, Upload
+from app.ingest.turnover import Publication
 
 T = TypeVar("T")
 OWNER = Principal(LOCAL_ISSUER, "owner")
@@ -110,6 +111,39 @@ class World:
         return await self.change(
             lambda transaction: publish.publish(transaction, services.authority, services.printer, by, collection), by
         )
+
+    async def remove(self, document: UUID, by: Principal = OWNER) -> None:
+        """Take a document out of the next edition."""
+        printer = self.services.printer
+        await self.change(lambda transaction: documents.remove(transaction, printer, by, document), by)
+
+    async def rollback(self, collection: str, edition: int, by: Principal = OWNER) -> Publication:
+        """Publish the state of an earlier edition."""
+        parts = (self.services.authority, self.services.printer)
+        return await self.change(
+            lambda transaction: rollback.rollback(transaction, *parts, by, collection, edition), by
+        )
+
+    async def appoint(self, collection: str, confirmer: str, owner: str = OWNER.key, by: Principal = OWNER) -> None:
+        """Name who owns a collection, and who confirms its purges."""
+        services, wanted = self.services, Custodians(owner, confirmer)
+        await self.change(
+            lambda transaction: collections.appoint(
+                transaction, services.authority, by, collection, wanted, services.owner_actions
+            ),
+            by,
+        )
+
+    async def ask_purge(self, collection: str, document: UUID, version: int, by: Principal = OWNER) -> PurgeCard:
+        """Ask for a purge."""
+        parts = (self.services.authority, self.services.printer)
+        wanted = NewPurge(document, version, "a test")
+        return await self.change(lambda transaction: purge.request(transaction, *parts, by, collection, wanted), by)
+
+    async def confirm_purge(self, collection: str, id_: UUID, by: Principal) -> PurgeCard:
+        """Carry a purge out."""
+        parts = (self.services.authority, self.services.printer)
+        return await self.change(lambda transaction: purge.confirm(transaction, *parts, by, collection, id_), by)
 
     async def search(self, by: Principal, query: str, collection: str | None = None, limit: int = 10) -> SearchAnswer:
         """Search, as the entrypoints do."""

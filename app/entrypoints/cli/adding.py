@@ -3,7 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 from uuid import UUID
@@ -47,6 +47,10 @@ class Told:
     labels: tuple[str, ...] | None
     tags: tuple[str, ...]
 
+    def under(self, source: str) -> "Told":
+        """The same for one file of many, known by `source`."""
+        return replace(self, source_id=source)
+
 
 def add(
     context: typer.Context,
@@ -77,7 +81,7 @@ def add(
     finally:  # whatever ends it early, it is told which files are in
         if as_json:
             show(outcomes, as_json=True)
-    _leave(outcomes)
+    leave(outcomes)
 
 
 def _check(paths: Sequence[Path], told: Told) -> None:
@@ -98,14 +102,14 @@ async def _add_all(
     with bar(len(paths)) as progress:
         for path in paths:
             progress.begin(str(path))
-            outcome = await _add(errand, slug, path, told, progress)
+            outcome = await add_one(errand, slug, path, told, progress)
             outcomes.append(outcome)
             progress.end()
             if not quiet:
                 progress.say(str(outcome))
 
 
-async def _add(errand: Errand, slug: str, path: Path, told: Told, progress: Bar) -> Outcome:
+async def add_one(errand: Errand, slug: str, path: Path, told: Told, progress: Bar) -> Outcome:
     """Bring one file in. Raises what concerns them all: no such collection, the database is away."""
     shown = _readable(str(path))
     try:
@@ -137,7 +141,8 @@ def _code(error: StacksError) -> str:
     return error.failure if isinstance(error, IngestError) else error.code
 
 
-def _leave(outcomes: Sequence[Outcome]) -> None:
+def leave(outcomes: Sequence[Outcome]) -> None:
+    """End the command with a code that says whether every file went in; 0 by returning."""
     codes = {outcome.code for outcome in outcomes if outcome.status != "done"}
     if not codes:
         return

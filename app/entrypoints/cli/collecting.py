@@ -1,4 +1,4 @@
-"""Commands on collections: collection create, list, show; publish."""
+"""Commands on collections: collection create, list, show, custodians; publish."""
 
 from typing import Annotated
 
@@ -9,7 +9,7 @@ from app.entrypoints.cli.kit import PAGE, Errand, Json, everything, line, run
 from app.entrypoints.cli.output import show
 from app.ingest import collections, publish
 from app.ingest.collections import CollectionCard, Custodians, NewCollection
-from app.ingest.publish import Publication
+from app.ingest.turnover import Publication
 
 Slug = Annotated[str, typer.Argument(help="The collection's slug.", metavar="COLLECTION")]
 
@@ -56,6 +56,28 @@ def shown(context: typer.Context, slug: Slug, as_json: Json = False) -> None:
         return await collections.shown(snapshot, errand.services.authority, errand.caller, slug)
 
     show(run(context, lambda errand: errand.read(lambda snapshot: read(snapshot, errand), slug)), as_json=as_json)
+
+
+def custodians(
+    context: typer.Context,
+    slug: Slug,
+    owner: Annotated[str, typer.Option(help="Who owns it: a local subject, or issuer|subject.")],
+    purge_confirmer: Annotated[str | None, typer.Option(help="Who confirms purges; somebody else.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Hand a collection over: what its custodians held as such ends, and these get it."""
+    wanted = Custodians(owner, purge_confirmer)
+
+    async def appointed(transaction: Transaction, errand: Errand) -> CollectionCard:
+        services = errand.services
+        return await collections.appoint(
+            transaction, services.authority, errand.caller, slug, wanted, services.owner_actions
+        )
+
+    show(
+        run(context, lambda errand: errand.change(lambda transaction: appointed(transaction, errand), slug)),
+        as_json=as_json,
+    )
 
 
 def publish_collection(

@@ -12,6 +12,7 @@ from uuid import UUID
 import typer
 
 from app.authz.builtin import OPERATOR
+from app.db.erase import Erasure
 from app.db.session import Transaction
 from app.domain.access import SLUG
 from app.domain.calls import Call, Entrypoint
@@ -35,6 +36,7 @@ class Kit:
     hold: Callable[[Any], AbstractContextManager[object]]
     services: Callable[[Any], AbstractAsyncContextManager[Services]]
     migrate: Callable[[Any], None]
+    erase: Callable[[Any], Erasure]
     serve: Callable[[Any], None]
     work: Callable[[Any, asyncio.Event], Awaitable[None]]
     stdio: Callable[[Services, str], Awaitable[None]]

@@ -12,11 +12,15 @@ from app.entrypoints.cli import (
     collecting,
     demo,
     documents,
+    editing,
     insight,
     issuing,
     operate,
+    purging,
     ruling,
     status,
+    syncing,
+    working,
 )
 from app.entrypoints.cli.kit import Kit, hint
 from app.entrypoints.cli.output import exit_code, fail
@@ -30,6 +34,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "demo": demo.demo,
     "status": status.status,
     "publish": collecting.publish_collection,
+    "rollback": editing.roll_back,
     "search": asking.search,
     "grant": ruling.grant,
     "grants": ruling.grants_list,
@@ -43,11 +48,33 @@ COMMANDS: dict[str, Callable[..., None]] = {
 GROUPS: dict[str, tuple[str, dict[str, Callable[..., None]]]] = {
     "collection": (
         "Collections.",
-        {"create": collecting.create, "list": collecting.listed, "show": collecting.shown},
+        {
+            "create": collecting.create,
+            "list": collecting.listed,
+            "show": collecting.shown,
+            "custodians": collecting.custodians,
+            "versions": editing.versions,
+            "diff": editing.diff,
+            "sync": syncing.sync_folder,
+        },
     ),
     "document": (
         "Documents.",
         {"add": adding.add, "list": documents.listed, "show": documents.shown, "remove": documents.remove},
+    ),
+    "job": (
+        "Jobs of the ingest workers.",
+        {"list": working.listed, "show": working.shown, "cancel": working.cancel, "retry": working.retry},
+    ),
+    "purge": (
+        "Versions deleted for good, by two people.",
+        {
+            "request": purging.request,
+            "confirm": purging.confirm,
+            "list": purging.listed,
+            "withdraw": purging.withdraw,
+            "erase": purging.erase,
+        },
     ),
     "role": (
         "Roles and who is in them.",

@@ -28,14 +28,15 @@ class Checks:
 class Status:
     """`status` is ok, or `behind` when the schema is not the one this code was written for.
 
-    Jobs are those of the collections that the caller may ingest into; `collections` are written as editions.
+    Jobs are those of the collections that the caller may ingest into, counted where the schema is the right one;
+    `collections` are written as editions.
     """
 
     status: str
     version: str
     url: str
     checks: Checks
-    jobs: JobCounts
+    jobs: JobCounts | None
     collections: list[str]
 
 
@@ -71,13 +72,12 @@ async def _look(snapshot: Transaction, errand: Errand) -> Status:
         version=services.version,
         url=services.base_url,
         checks=checks,
-        jobs=await jobs.counts(snapshot, services.authority, errand.caller),
+        jobs=await jobs.counts(snapshot, services.authority, errand.caller) if current else None,
         collections=[card.corpus_version for card in await all_collections(snapshot, errand)],
     )
 
 
 def _tell(found: Status) -> None:
-    waiting = f"{found.jobs.queued} waiting, {found.jobs.running} running, {found.jobs.failed} failed"
     lines = {
         "status": found.status,
         "version": found.version,
@@ -86,7 +86,23 @@ def _tell(found: Status) -> None:
         "extension": found.checks.extension,
         "migrations": found.checks.migrations,
         "model": found.checks.model,
-        "jobs": waiting,
+        "jobs": _jobs(found.jobs),
         "collections": found.collections,
     }
     show(lines, as_json=False)
+
+
+def _jobs(found: JobCounts | None) -> str:
+    """The counts, each with what it means for whoever has to do something about it."""
+    if found is None:
+        return "not counted before the migration"
+    queued = f"{found.queued} waiting"
+    if found.retrying:
+        queued += f" ({found.retrying} of them to be tried again)"
+    if found.queued and not found.workers:
+        queued += " for a worker: none is alive; run: stacks worker"
+    running = f"{found.running} running"
+    if found.stalled:
+        running += f" ({found.stalled} of them not heard of: the next worker that is free takes them over)"
+    failed = f"{found.failed} failed" + ("; see: stacks job list COLLECTION --status failed" if found.failed else "")
+    return f"{queued}, {running}, {failed}"

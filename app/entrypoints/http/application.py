@@ -14,7 +14,18 @@ from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.openapi.spec import Components, SecurityScheme
 from litestar.types import ASGIApp, Receive, Scope, Send
 
-from app.entrypoints.http import access, auditing, collecting, grouping, operating, problems, ruling, searching
+from app.entrypoints.http import (
+    access,
+    auditing,
+    collecting,
+    editions,
+    grouping,
+    operating,
+    problems,
+    ruling,
+    searching,
+    working,
+)
 from app.entrypoints.http.caller import (
     PUBLIC,
     provide_call,
@@ -32,7 +43,10 @@ ROUTES: tuple[Any, ...] = (
     searching.cited,
     collecting.CollectionController,
     collecting.DocumentController,
-    collecting.job,
+    working.JobController,
+    working.listed,
+    editions.EditionController,
+    editions.PurgeController,
     ruling.RoleController,
     ruling.GrantController,
     ruling.TokenController,

@@ -1,4 +1,4 @@
-"""Collections and their documents, jobs and editions, for the people who run them."""
+"""Collections, their documents and editions, for the people who run them."""
 
 import unicodedata
 from typing import Annotated
@@ -18,12 +18,11 @@ from app.entrypoints.http.fields import Line
 from app.entrypoints.http.paging import LIMIT_DEFAULT, NO_UUID, Page, after, limit_of, page
 from app.entrypoints.services import Services
 from app.errors import InvalidRequest
-from app.ingest import collections, documents, jobs, publish, store
+from app.ingest import collections, documents, publish, store
 from app.ingest.collections import CollectionCard
 from app.ingest.documents import DocumentCard
-from app.ingest.jobs import JobCard
-from app.ingest.publish import Publication
 from app.ingest.store import Receipt, Upload
+from app.ingest.turnover import Publication
 
 
 class NewCollection(msgspec.Struct, forbid_unknown_fields=True):
@@ -208,12 +207,6 @@ class DocumentController(Controller):
             call.collection = await documents.remove(transaction, services.printer, caller, document_id)
 
         await services.calls.change(call, removed)
-
-
-@get("/api/v1/jobs/{job_id:uuid}")
-async def job(services: Services, caller: Principal, call: Call, job_id: UUID) -> JobCard:
-    """How far a job is, and what became of it."""
-    return await services.calls.read(call, lambda snapshot: jobs.shown(snapshot, services.printer, caller, job_id))
 
 
 def _plain(file_name: str) -> str:

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,7 @@ _FAILURES: dict[str, type[IngestError]] = {
 _LIMIT_SIGNALS = frozenset((signal.SIGKILL, signal.SIGXCPU, signal.SIGXFSZ, signal.SIGABRT, signal.SIGTRAP))
 _OUT_OF_MEMORY = 3
 _PIECE = 1 << 16
+_LOOK_SECONDS = 0.5  # how soon a parse that nobody waits for any more is ended
 _ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -54,11 +56,17 @@ class _Answer(msgspec.Struct):
 
 
 def parse_isolated(
-    data: bytes, file_name: str, password: str | None = None, *, limits: ParserLimits | None = None
+    data: bytes,
+    file_name: str,
+    password: str | None = None,
+    *,
+    limits: ParserLimits | None = None,
+    given_up: threading.Event | None = None,
 ) -> ExtractedText:
     """`parse` in a fresh process without network, files to write, inherited environment or descriptors. Blocks.
 
-    Raises what `parse` raises; LimitExceeded when the process ran past a limit, UnreadableFile when it crashed.
+    Raises what `parse` raises; LimitExceeded when the process ran past a limit or `given_up` was set meanwhile, and
+    UnreadableFile when it crashed.
     """
     limits = limits or ParserLimits()
     header = msgspec.msgpack.encode(_Request(file_name, password, limits))
@@ -73,7 +81,7 @@ def parse_isolated(
         bufsize=0,
     )
     try:
-        answer = _exchange(process, (len(header).to_bytes(4, "big"), header, data), limits)
+        answer = _exchange(process, (len(header).to_bytes(4, "big"), header, data), limits, given_up)
         code = process.wait(max(0.1, limits.wall_seconds))
     except subprocess.TimeoutExpired:
         raise LimitExceeded from None
@@ -96,7 +104,12 @@ def _environment() -> dict[str, str]:
     }
 
 
-def _exchange(process: subprocess.Popen[bytes], parts: tuple[bytes, ...], limits: ParserLimits) -> bytes:
+def _exchange(
+    process: subprocess.Popen[bytes],
+    parts: tuple[bytes, ...],
+    limits: ParserLimits,
+    given_up: threading.Event | None,
+) -> bytes:
     """Feeds the parts and collects the answer at the same time, up to the time and size allowed."""
     if process.stdin is None or process.stdout is None:
         raise UnreadableFile
@@ -110,8 +123,9 @@ def _exchange(process: subprocess.Popen[bytes], parts: tuple[bytes, ...], limits
         selector.register(process.stdin, EVENT_WRITE)
         selector.register(process.stdout, EVENT_READ)
         while True:
-            events = selector.select(max(0.0, deadline - time.monotonic()))
-            if not events or len(answer) > max_bytes:
+            left = deadline - time.monotonic()
+            events = selector.select(max(0.0, min(left, _LOOK_SECONDS)))
+            if left <= 0 or len(answer) > max_bytes or (given_up is not None and given_up.is_set()):
                 raise LimitExceeded
             for key, _ in events:
                 if key.fileobj is process.stdout:

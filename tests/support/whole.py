@@ -27,16 +27,33 @@ FAULTS = {
            OR (v.state IN ('draft', 'published')) <> (c.n > 0) OR c.n <> i.n OR c.n <> coalesce(c.last + 1, 0)""",
     "a version without its job, or against it": """
         SELECT v.document_id FROM document_versions v LEFT JOIN jobs j USING (document_id, version)
-        WHERE j.status IS NULL OR (v.state IN ('draft', 'published')) <> (j.status = 'done')
-           OR (v.state = 'failed') <> (j.status = 'failed')""",
+        WHERE j.status IS NULL OR (v.state IN ('draft', 'published', 'purged')) <> (j.status = 'done')
+           OR (v.state = 'failed') <> (j.status IN ('failed', 'cancelled'))""",
+    "a job that nobody will be brought, or one that has ended and will be": """
+        SELECT j.id FROM jobs j FULL JOIN procrastinate.procrastinate_jobs p ON p.id = j.delivery
+        WHERE p.status::text IS DISTINCT FROM CASE j.status WHEN 'queued' THEN 'todo' WHEN 'running' THEN 'doing' END
+           OR p.args ->> 'job' IS DISTINCT FROM CASE WHEN p.id IS NOT NULL THEN j.id::text END""",
     "an index row that is not live with its version": """
         SELECT i.chunk_id FROM chunk_index i JOIN document_versions v USING (document_id, version)
         WHERE (i.live_from, i.live_until) IS DISTINCT FROM (v.published_from, v.published_until)""",
+    "a version whose last publication is not the one it says": """
+        SELECT v.document_id FROM document_versions v FULL JOIN (
+            SELECT DISTINCT ON (document_id, version) * FROM publications ORDER BY document_id, version, live_from DESC
+        ) p USING (document_id, version)
+        WHERE (v.published_from, v.published_until) IS DISTINCT FROM (p.live_from, p.live_until)""",
+    "a document live twice in one edition": """
+        SELECT a.document_id FROM publications a JOIN publications b USING (document_id)
+        WHERE a.live_from < b.live_from AND coalesce(a.live_until > b.live_from, true)""",
+    "a purged version that left something": """
+        SELECT v.document_id FROM document_versions v
+        WHERE v.state = 'purged' AND (
+            v.title IS NOT NULL OR EXISTS (SELECT FROM originals o
+                WHERE o.document_id = v.document_id AND o.version = v.version))""",
     "a term counted wrongly": f"""
         SELECT class_id, term, count(*) FROM chunk_index, unnest(terms) AS term WHERE {LIVE} GROUP BY 1, 2
         EXCEPT SELECT class_id, term, frequency FROM class_terms""",
     "a term that is not there": f"""
-        SELECT class_id, term, frequency FROM class_terms WHERE frequency <> 0
+        SELECT class_id, term, frequency FROM class_terms
         EXCEPT SELECT class_id, term, count(*) FROM chunk_index, unnest(terms) AS term WHERE {LIVE} GROUP BY 1, 2""",
     "a class sized wrongly": f"""
         SELECT s.class_id FROM class_sizes s
