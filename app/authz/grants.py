@@ -12,7 +12,7 @@ from app.authz.check import require
 from app.authz.compile import Authority
 from app.db.session import Transaction
 from app.db.tickets import TicketPrinter
-from app.domain.access import GRANTABLE, Action, Effect, ScopedCollection
+from app.domain.access import GRANTABLE, LABEL, Action, Effect, ScopedCollection
 from app.domain.principal import Principal, is_principal_key
 from app.errors import InvalidRequest, NotFound
 
@@ -115,6 +115,9 @@ def _checked(wanted: NewGrant) -> tuple[Action, Effect]:
     part = "label" if wanted.label is not None else "document" if wanted.document is not None else None
     if part and wanted.action in _OF_THE_WHOLE:
         raise InvalidRequest(part, f"no part can be given to {wanted.action}", allowed="none: a whole collection")
+    if wanted.label is not None and LABEL.fullmatch(wanted.label) is None:
+        # A rule on a label that no document can have would do nothing, and look as if it did.
+        raise InvalidRequest("label", "not an access label", allowed="1..63 of a-z, 0-9, . _ -")
     if wanted.label is not None and wanted.document is not None:
         raise InvalidRequest("label", "given together with a document", allowed="at most one of label and document")
     if wanted.valid_until and wanted.valid_until <= (wanted.valid_from or datetime.now(wanted.valid_until.tzinfo)):

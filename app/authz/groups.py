@@ -44,6 +44,8 @@ async def set_members(
     if wanted.roles:
         raise InvalidRequest("roles", "in a group", allowed="principals and groups; put the group into the role")
     await membership.lock(transaction, "group", name)
+    if wanted.groups:
+        await membership.lock_nesting(transaction, "group")
     for member in wanted.groups:
         values = {"group": name, "member": member}
         if (await transaction.connection.execute(_IS_ABOVE, values)).first() is not None:

@@ -52,6 +52,13 @@ async def lock(transaction: Transaction, kind: str, name: str) -> None:
     await transaction.connection.execute(_LOCK, {"kind": kind, "name": name})
 
 
+async def lock_nesting(transaction: Transaction, kind: str) -> None:
+    """One change at a time of which roles, or which groups, are within which: two halves of a ring made at once would
+    each see no ring. To be taken after `lock`, and before looking.
+    """
+    await transaction.connection.execute(_LOCK, {"kind": f"{kind}s within", "name": f"{kind}s"})
+
+
 async def present(transaction: Transaction, kind: str, name: str) -> Members:
     """Who is in it."""
     rows = await transaction.connection.execute(_PRESENT, {"container_kind": kind, "container": name})

@@ -88,6 +88,8 @@ async def set_members(
     """
     await membership.lock(transaction, "role", name)
     await _require_sway(transaction, authority, by, name)
+    if wanted.roles:
+        await membership.lock_nesting(transaction, "role")
     for role in wanted.roles:
         await _check_nesting(transaction, name, role)
     await membership.replace(transaction, "role", name, wanted, by)

@@ -95,6 +95,7 @@ class AccessClass:
 
 SYSTEM = "system"
 SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")  # of a collection; roles are named alike
+LABEL = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")  # of a document, for rules to speak of; tags are spelt alike
 
 
 def collection_resource(collection_id: UUID) -> str:

@@ -1,7 +1,6 @@
 """First stage: the bytes of an upload are stored and a job is queued, in one transaction."""
 
 import hashlib
-import re
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
@@ -14,12 +13,11 @@ from app.authz.check import require
 from app.authz.compile import Authority
 from app.db.session import Transaction
 from app.db.tickets import TicketPrinter
-from app.domain.access import AccessClass, Action
+from app.domain.access import LABEL, AccessClass, Action
 from app.domain.principal import Principal
 from app.errors import Denied, FileTooLarge, InvalidRequest
 from app.ingest import jobs
 
-LABEL = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 LABELS_MAX = 16
 
 # One upload at a time for one source of one collection, so that two at once cannot become two documents.

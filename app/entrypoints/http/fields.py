@@ -5,7 +5,7 @@ from typing import Annotated
 
 import msgspec
 
-from app.ingest.store import LABEL
+from app.domain.access import LABEL
 
 # Without a control character: Postgres takes no NUL, and a terminal or a log line must not be broken up. A `$` alone
 # would let a newline through at the end.
