@@ -183,32 +183,26 @@ async def test_a_delivery_without_a_job_does_not_stay_in_the_way(desk: Desk) -> 
 async def test_small_files_come_before_a_huge_one_and_a_load_takes_turns(desk: Desk) -> None:
     world = desk.world
     await world.collection("news")
-    huge = await world.upload("handbook", "huge.txt", TEXT * 40_000)
-    load = [await world.upload("handbook", f"note-{n}.txt", f"{TEXT} ({n})") for n in range(6)]
+    huge = await world.upload("handbook", "huge.txt", TEXT * 50_000)
+    load = [await world.upload("handbook", f"note-{n}.txt", TEXT * (10_000 + n)) for n in range(3)]
     other = await world.upload("news", "news.txt", TEXT)
     order = []
     while (lease := await desk.take()) is not None:
         order.append(lease.id)
-    assert set(order[:2]) == {load[0].job_id, other.job_id}, "the first of each collection"
-    assert order[2:] == [*(receipt.job_id for receipt in load[1:]), huge.job_id]
+    assert [id_ for id_ in order if id_ != other.job_id] == [*(one.job_id for one in load), huge.job_id]
+    assert order.index(other.job_id) < order.index(load[1].job_id), "another collection's turn comes in between"
 
 
-async def test_nothing_is_overtaken_for_longer_than_the_bound(desk: Desk) -> None:
-    await desk.world.upload("handbook", "largest.txt", TEXT)
-    values = (1_000_000.0, "handbook")
-    desk.rows(
-        "UPDATE jobs SET seconds = %s FROM collections c WHERE c.id = jobs.collection_id AND c.slug = %s", *values
-    )
-    late = await desk.world.upload("handbook", "late.txt", TEXT * 1_500_000)
-    ((priority, at),) = desk.rows(
-        """SELECT p.priority, j.created_at FROM procrastinate.procrastinate_jobs p JOIN jobs j ON j.delivery = p.id
-           WHERE j.id = %s""",
-        late.job_id,
-    )
-    bound = timedelta(seconds=jobs.PATIENCE_SECONDS + 1)
-    assert delivery.priority(at) > priority > delivery.priority(at + bound), (
-        "a small file of a quarter of an hour later"
-    )
+async def test_nothing_is_overtaken_for_longer_than_the_bound(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "PATIENCE_SECONDS", 3.0)
+    for number in range(8):
+        await desk.world.upload("handbook", f"note-{number}.txt", f"{TEXT} ({number})")
+    late = await desk.world.upload("handbook", "late.txt", TEXT * 10_000)
+    query = """SELECT p.priority, j.created_at FROM procrastinate.procrastinate_jobs p JOIN jobs j ON j.delivery = p.id
+               WHERE j.id = %s"""
+    ((priority, at),) = desk.rows(query, late.job_id)
+    bound = timedelta(seconds=jobs.PATIENCE_SECONDS)
+    assert priority == delivery.priority(at + bound), "17 seconds of work are ahead of it, and it waits for three"
 
 
 async def test_progress_is_seen_while_a_file_is_read_and_while_it_is_embedded(
