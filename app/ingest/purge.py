@@ -56,7 +56,8 @@ _CONFIRM = text(f"""
 """)
 # The title of a version was found in its text.
 _MARK = text("""
-    UPDATE document_versions SET state = 'purged', title = NULL WHERE document_id = :document AND version = :version
+    UPDATE document_versions SET state = 'purged', title = NULL
+    WHERE document_id = :document AND version = :version AND state = :state
 """)
 # Text, chunks and vectors were read out of the original, and go with it.
 _DELETE = text("DELETE FROM originals WHERE document_id = :document AND version = :version")
@@ -129,9 +130,10 @@ async def confirm(
     values = {"collection": collection, "document": asked.document_id, "version": asked.version}
     state = await _refuse_standing(transaction, values)
     row = (await transaction.connection.execute(_CONFIRM, {"id": id_, "by": by.key})).one()
-    marked = (await transaction.connection.execute(_MARK, values)).rowcount
+    if (await transaction.connection.execute(_MARK, {**values, "state": state})).rowcount != 1:
+        raise Conflict("This version is just being read again.")
     deleted = (await transaction.connection.execute(_DELETE, values)).rowcount
-    if marked != 1 or (deleted != 1 and state != "failed"):  # of what failed the original may be gone already
+    if deleted != 1 and state != "failed":  # of what failed the original may be gone already
         raise InternalError  # half a purge is none
     return PurgeCard(*row)
 
