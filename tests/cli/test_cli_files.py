@@ -2,6 +2,7 @@
 
 import json
 import os
+import termios
 from pathlib import Path
 
 import fpdf
@@ -90,6 +91,7 @@ def test_progress_is_shown_on_a_terminal_only(stacks: Stacks, shelf: str, tmp_pa
     file = tmp_path / f"progress{RED}.txt"
     file.write_text("A file whose way in is shown on the way.\n")
     ours, theirs = os.openpty()
+    termios.tcsetwinsize(theirs, (24, 500))  # a narrow terminal cuts a long path short
     adding = stacks.begin("document", "add", shelf, file, "--json", stderr=theirs)
     os.close(theirs)
     assert adding.wait(120) == 1

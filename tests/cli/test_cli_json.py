@@ -49,6 +49,7 @@ def test_every_command_prints_json(stacks: Stacks, shelf: str, tmp_path: Path) -
     run("publish", "parsed")
     run("collection versions", "parsed")
     run("collection diff", "parsed", "0", "1")
+    run("collection sync", "parsed", tmp_path, "--dry-run")
     run("document remove", document)
     run("publish", "parsed")
     run("rollback", "parsed", 1)
