@@ -163,11 +163,10 @@ class Filler:
             "chunk_index",
             "chunk_id, document_id, version, class_id, live_from, model_id, embedding, length, terms, weights",
             ("uuid", "uuid", "int4", "int4", "int4", "int2", "halfvec", "int4", "int4[]", "sparsevec"),
-            self._index_rows(shelf, numbered),
+            self._index_rows(shelf, numbered, self._model()),
         )
 
-    def _index_rows(self, shelf: Shelf, numbered: list[tuple[UUID, int, str]]) -> Iterator[tuple[Any, ...]]:
-        model = self._model()
+    def _index_rows(self, shelf: Shelf, numbered: list[tuple[UUID, int, str]], model: int) -> Iterator[tuple[Any, ...]]:
         for document, place, text in numbered:
             terms = [term for word in text.split(" ") for term in self._terms_of(word)]
             weights = bm25.weights(terms)
