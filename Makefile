@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
+BENCH := differential acl_matrices compile_cost timing_attack calibrate_floor
 READY := $(VENV)/.ready
 UV := 0.13.9
 COMPILE := build/lock/bin/uv pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes \
@@ -21,7 +22,7 @@ help:
 	@echo 'make test     run every test, the acceptance suite against a real server among them'
 	@echo 'make lint     style, types, import rules'
 	@echo 'make format   put the style right'
-	@echo 'make bench    measure; takes minutes'
+	@echo 'make bench    measure; takes most of an hour, and wants the machine for itself'
 	@echo 'make lock     bring the lock files to what pyproject.toml asks for; newest of all: ARGS=--upgrade'
 	@echo 'make secrets  make the secrets of the containers, in .secrets/'
 
@@ -42,8 +43,9 @@ format: $(READY)
 	$(RUN) -m ruff check --fix .
 	$(RUN) -m ruff format .
 
+# For one of them: make bench BENCH=timing_attack ARGS="--samples 400"
 bench: $(READY)
-	$(RUN) tests/benchmarks/calibrate_floor.py $(ARGS)
+	@for one in $(BENCH); do echo "== $$one"; $(RUN) tests/benchmarks/$$one.py $(ARGS) || failed=1; done; exit $${failed:-0}
 
 lock: build/lock/bin/uv
 	$(COMPILE) --all-extras --output-file requirements.lock pyproject.toml
