@@ -3,7 +3,6 @@
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
-BENCH := differential acl_matrices compile_cost timing_attack calibrate_floor
 READY := $(VENV)/.ready
 UV := 0.13.9
 COMPILE := build/lock/bin/uv pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes \
@@ -22,7 +21,7 @@ help:
 	@echo 'make test     run every test, the acceptance suite against a real server among them'
 	@echo 'make lint     style, types, import rules'
 	@echo 'make format   put the style right'
-	@echo 'make bench    measure; takes most of an hour, and wants the machine for itself'
+	@echo 'make bench    measure, figures in build/bench/; takes most of an hour, and wants the machine for itself'
 	@echo 'make lock     bring the lock files to what pyproject.toml asks for; newest of all: ARGS=--upgrade'
 	@echo 'make secrets  make the secrets of the containers, in .secrets/'
 
@@ -45,7 +44,7 @@ format: $(READY)
 
 # For one of them: make bench BENCH=timing_attack ARGS="--samples 400"
 bench: $(READY)
-	@for one in $(BENCH); do echo "== $$one"; $(RUN) tests/benchmarks/$$one.py $(ARGS) || failed=1; done; exit $${failed:-0}
+	$(RUN) tests/benchmarks/everything.py $(BENCH) -- $(ARGS)
 
 lock: build/lock/bin/uv
 	$(COMPILE) --all-extras --output-file requirements.lock pyproject.toml

@@ -70,7 +70,7 @@ async def furnish(world: World, database: RunDatabase, embedder: Embedder) -> Li
         jobs = connection.execute("SELECT id FROM jobs WHERE document_id = ANY(%s)", (hidden,)).fetchall()
     token = await world.token(ATTACKER)
     jobs_seen = [UUID(str(row[0])) for row in jobs]
-    return Library(world, token, common[5:8], often, seldom, absent, forbidden, hidden, jobs_seen)
+    return Library(world, token, common[300:303], often, seldom, absent, forbidden, hidden, jobs_seen)
 
 
 async def _rule(world: World, forbidden: list[str]) -> None:
