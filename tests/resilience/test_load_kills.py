@@ -60,16 +60,18 @@ class Load:
         )
         self.sent = 0
         self.fault: AssertionError | None = None
+        self._given_up = False
         self._thread = threading.Thread(target=self._run)
 
     def __enter__(self) -> "Load":
         self._thread.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._given_up = kind is not None
         self._thread.join(PATIENCE)
         assert not self._thread.is_alive(), "the load does not end"
-        if self.fault is not None:
+        if self.fault is not None and kind is None:
             raise self.fault
 
     def is_past(self, moment: int) -> bool:
@@ -89,6 +91,7 @@ class Load:
 
     def ask(self, method: str, path: str, **what: Any) -> httpx.Response | None:
         """An answer; None from who is dead, or dies meanwhile."""
+        assert not self._given_up, "given up"
         with suppress(httpx.TransportError):
             answer = self._http.request(method, path, **what)
             return None if answer.status_code >= 500 else answer

@@ -43,7 +43,7 @@ class Status:
 def status(context: typer.Context, as_json: Json = False) -> None:
     """Tell whether the parts answer, and what there is to do; exit code 5 when the database is away."""
     try:
-        found = run(context, lambda errand: errand.read(lambda snapshot: _look(snapshot, errand)))
+        found = run(context, _found)
     except StacksError as error:
         if as_json:
             typer.echo(as_text({"status": error.code, "message": error.message}))
@@ -56,9 +56,13 @@ def status(context: typer.Context, as_json: Json = False) -> None:
         raise SystemExit(OTHER)
 
 
+async def _found(errand: Errand) -> Status:
+    errand.services.worker.embedder.prepare()  # raises what stands in its way; may take longer than a reading may
+    return await errand.read(lambda snapshot: _look(snapshot, errand))
+
+
 async def _look(snapshot: Transaction, errand: Errand) -> Status:
     services = errand.services
-    services.worker.embedder.prepare()  # raises what stands in its way
     database, newest = await state.read(snapshot), migrate.head()
     current = database.revision == newest
     checks = Checks(
