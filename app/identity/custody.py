@@ -35,14 +35,14 @@ def bounds(
 async def issue(transaction: Transaction, authority: Authority, by: Principal, wanted: NewToken) -> IssuedToken:
     """Make a token, for oneself or (who manages the system) for another.
 
-    A token that is narrowed makes no further one: its copy would outlive its revocation. Raises `InvalidRequest`,
-    `Denied`, `InsufficientScope`.
+    A token that is narrowed, or in an agent's hand, makes no further one: its copy would outlive its revocation.
+    Raises `InvalidRequest`, `Denied`, `InsufficientScope`.
     """
-    if _narrowed(by):
+    if by.actor is not None or _narrowed(by):
         raise InsufficientScope(Action.MANAGE)
     if not 1 <= len(wanted.name.strip()) <= NAME_MAX:
         raise InvalidRequest("name", "empty or too long", allowed=f"1..{NAME_MAX} characters")
-    if wanted.subject != by.key or by.actor is not None:
+    if wanted.subject != by.key:
         await require_system(authority, transaction, by, Action.MANAGE)
     return await tokens.issue(transaction, wanted, by)
 

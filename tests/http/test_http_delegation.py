@@ -137,6 +137,7 @@ def test_narrowed_and_delegated_tokens_make_no_further_ones(harbour: Harbour) ->
         api.mint("owner", actions=["search", "manage"]),
         api.mint("owner", collections=[harbour.slug]),
         api.mint("admin", actor="owner"),
+        api.mint("admin", actor="admin"),
         api.mint("admin", actions=["manage"]),
     ):
         for body in ({"name": "copy"}, {"name": "other", "subject": "owner"}, {"name": "free", "actor": "nobody"}):
