@@ -10,6 +10,10 @@ RUN venv/bin/pip install --no-deps --no-build-isolation --editable . \
     && venv/bin/python -m compileall -q app migrations acceptance
 
 FROM python:3.13-slim-trixie
+# Reads scanned pages in English and Russian; RapidOCR, one of the Python packages, those in Chinese.
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends tesseract-ocr tesseract-ocr-rus \
+    && rm -rf /var/lib/apt/lists/*
 RUN groupadd --system --gid 10001 stacks \
     && useradd --system --uid 10001 --gid stacks --home-dir /var/lib/stacks --no-create-home stacks \
     && install --directory --owner=stacks --group=stacks --mode=0700 /var/lib/stacks

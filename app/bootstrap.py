@@ -128,7 +128,13 @@ def _model_dir(settings: Settings) -> Path:
 
 def _limits(settings: Settings) -> ParserLimits:
     seconds = settings.parser_seconds
-    return ParserLimits(memory_bytes=settings.parser_memory_bytes, cpu_seconds=seconds, wall_seconds=1.5 * seconds)
+    return ParserLimits(
+        memory_bytes=settings.parser_memory_bytes,
+        cpu_seconds=seconds,
+        wall_seconds=1.5 * seconds,
+        ocr_pages=settings.ocr_pages_max,
+        ocr_page_seconds=settings.ocr_page_seconds,
+    )
 
 
 @asynccontextmanager

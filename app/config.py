@@ -40,6 +40,8 @@ class Settings:
     upload_max_bytes: int = setting(100_000_000, "bytes a file may have, 1 or more", least=1)
     parser_seconds: int = setting(120, "whole seconds that reading one file may take", least=1)
     parser_memory_bytes: int = setting(2 << 30, "bytes of memory that reading one file may take", least=64 << 20)
+    ocr_pages_max: int = setting(200, "pages of one file that may be pictures of text, 0 or more", least=0)
+    ocr_page_seconds: int = setting(30, "whole seconds for each such page, on top of parser_seconds", least=1)
     issuers: str = setting("", "identity providers whose access tokens are taken, as JSON; empty: none")
     workers: int = setting(1, "1 or more server processes", least=1)
     ingest_workers: int = setting(1, "ingest processes beside the server; 0: run `stacks worker` elsewhere", least=0)

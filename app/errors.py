@@ -223,3 +223,36 @@ class LimitExceeded(IngestError, PayloadTooLarge):
 
     failure = "limit_exceeded"
     default_message = "Reading the file took more time, memory or output than is allowed."
+
+
+class PageNotRecognised(UnsupportedFile):
+    """A page is a picture of text that no recogniser here can read; without it the document would be half of one."""
+
+    def __init__(self, page: int) -> None:
+        super().__init__(
+            f"Page {page} is a picture of text that is not recognised here: printed English, Russian and Chinese are. "
+            "Give the file with its text, or a better scan."
+        )
+        self.number = page
+
+
+class RecogniserMissing(UnsupportedFile):
+    """A page is a picture of text, and what might read it is not installed."""
+
+    def __init__(self, page: int) -> None:
+        super().__init__(
+            f"Page {page} is a picture of text that cannot be read here without Tesseract and its Russian and English "
+            "data, and not all of that is installed on the server (docs/operators.md)."
+        )
+        self.number = page
+
+
+class TooManyScannedPages(LimitExceeded):
+    """More pages are pictures of text than are recognised in one file."""
+
+    def __init__(self, pages: int) -> None:
+        super().__init__(
+            f"{pages} or more pages are pictures of text, and the server recognises fewer in one file. Give the file "
+            "in parts, or ask the operator to raise STACKS_OCR_PAGES_MAX."
+        )
+        self.number = pages

@@ -67,6 +67,22 @@ def creeping(share: float, expected: float) -> Callable[[float], float]:
     return lambda seconds: share * (1 - math.exp(-seconds / expected))
 
 
+class PagesRead:
+    """Progress of a parse towards `share`: by the pages read as soon as these are told, by `before` until then."""
+
+    def __init__(self, share: float, before: Callable[[float], float]) -> None:
+        self._share = share
+        self._before = before
+        self._told: float | None = None
+
+    def tell(self, done: int, total: int) -> None:
+        """So many pages of so many have been read."""
+        self._told = self._share * min(1.0, max(0, done) / max(1, total))
+
+    def __call__(self, seconds: float) -> float:
+        return self._before(seconds) if self._told is None else self._told
+
+
 def steady(share: float) -> Callable[[float], float]:
     """Progress that stays where it is."""
     return lambda _: share

@@ -28,6 +28,12 @@ class Kind(StrEnum):
     ODS = "application/vnd.oasis.opendocument.spreadsheet"
     ODP = "application/vnd.oasis.opendocument.presentation"
     EPUB = "application/epub+zip"
+    PNG = "image/png"
+    JPEG = "image/jpeg"
+    TIFF = "image/tiff"
+    WEBP = "image/webp"
+    BMP = "image/bmp"
+    GIF = "image/gif"
 
 
 _HEAD = 65536
@@ -44,6 +50,15 @@ _TEXT_BY_SUFFIX = {
 # A file of no bytes claims a kind only by its name: empty text is empty, an empty PDF is damaged.
 _BINARY_SUFFIXES = frozenset(
     (".pdf", ".doc", ".docx", ".docm", ".pptx", ".pptm", ".xlsx", ".xlsm", ".odt", ".ods", ".odp", ".epub", ".rtf")
+) | frozenset((".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".bmp", ".gif"))
+_IMAGE_STARTS = (
+    (re.compile(rb"\x89PNG\r\n\x1a\n"), Kind.PNG),
+    (re.compile(rb"\xff\xd8\xff"), Kind.JPEG),
+    (re.compile(rb"II[*+]\x00|MM\x00[*+]"), Kind.TIFF),
+    (re.compile(rb"RIFF.{4}WEBP", re.DOTALL), Kind.WEBP),
+    # Text may begin with these two letters; a header's length does not look like it.
+    (re.compile(rb"BM.{12}[\x0c\x28\x34\x38\x40\x6c\x7c]\x00\x00\x00", re.DOTALL), Kind.BMP),
+    (re.compile(rb"GIF8[79]a"), Kind.GIF),
 )
 _OOXML_FOLDERS = (("word/", Kind.DOCX), ("ppt/", Kind.PPTX), ("xl/", Kind.XLSX))
 _BY_MIMETYPE_MEMBER = {str(kind).encode(): kind for kind in (Kind.ODT, Kind.ODS, Kind.ODP, Kind.EPUB)} | {
@@ -77,6 +92,9 @@ def detect(data: bytes, file_name: str) -> Kind:
         return Kind.PDF
     if data.lstrip()[:5] == b"{\\rtf":
         return Kind.RTF
+    for start, kind in _IMAGE_STARTS:
+        if start.match(data):
+            return kind
     if not looks_like_text(data):
         raise UnsupportedFile()
     return _text_kind(_head_text(data), suffix)

@@ -19,7 +19,7 @@ from app.domain.documents import Chunk, ExtractedText
 from app.errors import EmbedderUnavailable, EmptyDocument, IngestError, StacksError
 from app.ingest import delivery, index, leases
 from app.ingest.chunk import chunks
-from app.ingest.holding import AWAY, Holding, LeaseLost, creeping, steady
+from app.ingest.holding import AWAY, Holding, LeaseLost, PagesRead, creeping, steady
 from app.ingest.index import Indexed, Model
 from app.ingest.leases import Lease, Withheld
 from app.ingest.parse.process import ParserLimits, parse_isolated
@@ -95,8 +95,11 @@ class Worker:
     async def _carry_out(self, holding: Holding) -> None:
         lease = holding.lease
         content, file_name = await self.database.read(lambda transaction: self._original(transaction, lease))
-        parse = partial(parse_isolated, content, file_name, limits=self.limits, given_up=holding.given_up)
-        extracted = await holding.during(parse, creeping(PARSED, lease.expected))
+        pages = PagesRead(PARSED, creeping(PARSED, lease.expected))
+        parse = partial(
+            parse_isolated, content, file_name, limits=self.limits, given_up=holding.given_up, read=pages.tell
+        )
+        extracted = await holding.during(parse, pages)
         parts = await holding.during(partial(self._chunks, extracted), steady(PARSED))
         if not parts:
             raise EmptyDocument

@@ -9,7 +9,7 @@ from app.errors import EmptyDocument, IngestError, PasswordRequired, UnreadableF
 from app.ingest.kind import Kind, detect
 
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504)
-PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00\x1f\x15\xc4\x89"
+JPEG_2000 = b"\x00\x00\x00\x0cjP  \r\n\x87\n\x00\x00\x00\x14ftypjp2 \x00\x00\x00\x00jp2 "
 MAIL = b"From: a@example.org\nTo: b@example.org\nSubject: Hello\nMessage-ID: <1@example.org>\n\nText\n"
 
 
@@ -61,7 +61,7 @@ def test_kind_follows_the_content(data: bytes, name: str, kind: Kind) -> None:
 @pytest.mark.parametrize(
     ("data", "name", "error"),
     [
-        (PNG, "a.txt", UnsupportedFile),
+        (JPEG_2000, "a.txt", UnsupportedFile),
         (b"\x7fELF" + bytes(200), "a.pdf", UnsupportedFile),
         (zipped("readme.txt"), "a.docx", UnsupportedFile),
         (OLE, "a.doc", UnsupportedFile),

@@ -22,6 +22,8 @@ def manifest() -> list[dict[str, str]]:
 
 
 ROWS = manifest()
+# The manifest calls this one empty as long as nothing reads pictures; this is what is in it.
+PICTURES = {"pdf/scan_image_only.pdf": "Docling bundles PDF document conversion to JSON and Markdown in an easy self"}
 
 
 def squashed(text: str) -> str:
@@ -32,6 +34,8 @@ def squashed(text: str) -> str:
 @pytest.mark.parametrize("row", ROWS, ids=[row["file"] for row in ROWS])
 def test_file_becomes_what_is_expected(row: dict[str, str]) -> None:
     path = ROOT / row["file"]
+    if row["file"] in PICTURES:
+        row = row | {"expect": "ok", "must_contain": PICTURES[row["file"]]}
     match row["expect"]:
         case "password":
             with pytest.raises(PasswordRequired):

@@ -3,6 +3,7 @@
 import ctypes
 import multiprocessing
 import os
+import resource
 import socket
 import sys
 from multiprocessing.connection import Connection
@@ -13,7 +14,7 @@ import pytest
 from app.errors import EmptyDocument, LimitExceeded, PasswordRequired, UnreadableFile, UnsupportedFile
 from app.ingest.parse import parse
 from app.ingest.parse.process import ParserLimits, parse_isolated
-from app.ingest.parse.sandbox import cut_network, restrict
+from app.ingest.parse.sandbox import allow_more, cut_network, restrict
 
 HTML = b"<html><h1>Title</h1><p>Text of the page</p></html>"
 
@@ -99,3 +100,27 @@ def test_process_gives_up_network_programs_and_files(tmp_path: Path) -> None:
     assert found["file"] == "refused"
     if found["filtered"]:
         assert found["native"] == -1
+
+
+def _times(out: Connection) -> None:
+    restrict(memory_bytes=2 * 1024**3, cpu_seconds=20, cpu_at_most=50)
+    found = [resource.getrlimit(resource.RLIMIT_CPU)]
+    for _ in range(2):
+        allow_more(cpu_seconds=20)
+        found.append(resource.getrlimit(resource.RLIMIT_CPU))
+    out.send(found)
+
+
+def test_more_time_is_given_up_to_an_end() -> None:
+    inside, outside = multiprocessing.Pipe()
+    process = multiprocessing.get_context("spawn").Process(target=_times, args=(inside,))
+    process.start()
+    assert outside.poll(60)
+    assert outside.recv() == [(20, 50), (40, 50), (50, 50)]
+    process.join()
+
+
+def test_pages_that_are_pictures_have_time_of_their_own() -> None:
+    limits = ParserLimits(cpu_seconds=10, wall_seconds=15, ocr_pages=4, ocr_page_seconds=20)
+    assert limits.cpu_seconds_at_most == 90
+    assert [limits.wall_seconds_with(pages) for pages in (0, 1, 4, 400)] == [15, 45, 135, 135]

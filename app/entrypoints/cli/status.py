@@ -12,6 +12,7 @@ from app.entrypoints.cli.output import OTHER, as_text, show
 from app.errors import StacksError
 from app.ingest import jobs
 from app.ingest.jobs import JobCounts
+from app.ingest.ocr import tesseract
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,7 @@ class Checks:
     extension: str
     migrations: str
     model: str
+    recognition: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,7 @@ async def _look(snapshot: Transaction, errand: Errand) -> Status:
         extension=f"vector {database.vector}",
         migrations=f"{newest}, the newest" if current else f"{database.revision} of {newest}; run: stacks migrate",
         model=f"{services.worker.embedder.name}, revision {services.worker.embedder.revision}",
+        recognition=", ".join(("RapidOCR", *(f"Tesseract {name}" for name in sorted(tesseract.languages())))),
     )
     return Status(
         status="ok" if current else "behind",
@@ -90,6 +93,7 @@ def _tell(found: Status) -> None:
         "extension": found.checks.extension,
         "migrations": found.checks.migrations,
         "model": found.checks.model,
+        "recognition": found.checks.recognition,
         "jobs": _jobs(found.jobs),
         "collections": found.collections,
     }

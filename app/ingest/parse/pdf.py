@@ -1,4 +1,4 @@
-"""PDF: text and pages by PDFium; headings and form values by xberg, placed into that text."""
+"""PDF: text and pages by PDFium, scanned ones by recognition; headings and form values by xberg, placed into it."""
 
 import re
 from collections import defaultdict
@@ -9,9 +9,11 @@ import pypdfium2.raw as pdfium_c
 
 from app.domain.documents import ExtractedText
 from app.errors import IngestError, PasswordRequired, UnreadableFile
+from app.ingest.ocr.reader import PageReader
 from app.ingest.parse.build import TextBuilder, clean
 from app.ingest.parse.extractor import extract, nodes
 from app.ingest.parse.pdf_layout import page_text
+from app.ingest.parse.pdf_scan import is_scanned, recognised
 
 _TAIL = 65536
 _LINEARIZED = re.compile(rb"/Linearized\b[^>]{0,300}?/L\s+(\d{1,12})\b")
@@ -27,17 +29,18 @@ class _Structure:
     fields: dict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
 
 
-def parse_pdf(data: bytes, media_type: str, password: str | None) -> ExtractedText:
+def parse_pdf(data: bytes, media_type: str, password: str | None, reader: PageReader) -> ExtractedText:
     """Text with one span for each page; a page that is broken is empty, unless all are.
 
-    Raises PasswordRequired, or UnreadableFile for a file that is cut off, does not open or has no readable page.
+    Raises PasswordRequired, UnreadableFile for a file that is cut off, does not open or has no readable page, and for
+    scanned pages what PageReader raises.
     """
     _refuse_cut_off(data)
     document = _opened(data, password)
     try:
         if len(document) == 0:
             raise UnreadableFile
-        pages = _page_texts(document)
+        pages = _page_texts(document, reader)
         title = document.get_metadata_value("Title")
     finally:
         document.close()
@@ -63,19 +66,25 @@ def _opened(data: bytes, password: str | None) -> pdfium.PdfDocument:
         raise UnreadableFile from error
 
 
-def _page_texts(document: pdfium.PdfDocument) -> list[str]:
+def _page_texts(document: pdfium.PdfDocument, reader: PageReader) -> list[str]:
     texts: list[str] = []
     broken = 0
+    scanned: list[int] = []
     for index in range(len(document)):
         try:
             page = document[index]
             texts.append(clean(page_text(page)).strip())
+            if is_scanned(page, texts[-1]):
+                scanned.append(index)
             page.close()
         except pdfium.PdfiumError:
-            texts.append("")
+            texts[index:] = [""]
             broken += 1
     if broken == len(texts):
         raise UnreadableFile
+    reader.expect(len(scanned))
+    for index in scanned:
+        texts[index] = clean(recognised(document[index], index + 1, texts[index], reader)).strip()
     return texts
 
 

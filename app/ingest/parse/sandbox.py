@@ -24,11 +24,14 @@ _FORBIDDEN_EVENTS = ("socket.", "subprocess.", "os.exec", "os.posix_spawn", "os.
 _ALLOWED_EVENTS = ("socket.__new__",)
 
 
-def restrict(*, memory_bytes: int, cpu_seconds: int) -> None:
-    """Lowers this process's limits for good. Raises OSError or ValueError when the system refuses."""
+def restrict(*, memory_bytes: int, cpu_seconds: int, cpu_at_most: int = 0) -> None:
+    """Lowers this process's limits for good; `cpu_at_most` is how far `allow_more` may raise that of processor time.
+
+    Raises OSError or ValueError when the system refuses.
+    """
     limits = {
         resource.RLIMIT_AS: memory_bytes,
-        resource.RLIMIT_CPU: cpu_seconds,
+        resource.RLIMIT_CPU: max(cpu_seconds, cpu_at_most),
         resource.RLIMIT_FSIZE: 0,
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_NOFILE: 64,
@@ -37,6 +40,14 @@ def restrict(*, memory_bytes: int, cpu_seconds: int) -> None:
         hard = resource.getrlimit(name)[1]
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(name, (value, value))
+    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    resource.setrlimit(resource.RLIMIT_CPU, (min(cpu_seconds, hard), hard))
+
+
+def allow_more(*, cpu_seconds: int) -> None:
+    """Raises this process's limit of processor time, as far as `restrict` has left room for it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (min(soft + cpu_seconds, hard), hard))
 
 
 def cut_network() -> bool:
